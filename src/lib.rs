@@ -1,0 +1,9 @@
+//! Bootlace: a network stack for code that runs before, or without, an operating system.
+
+#![no_std]
+
+#[cfg(any(test, feature = "sim"))]
+extern crate std;
+
+pub mod storage;
+pub mod wire;

@@ -1,0 +1,216 @@
+//! What the core asks of its host: memory, sinks, sources, a NIC, chance and a log. `ffi` implements these traits over
+//! C pointers, `sim` over slices. Every method here is a *leaf callback*: it runs inside the stack and calls nothing back.
+
+use super::checksum::Sum;
+use core::net::Ipv4Addr;
+
+/// A range given to a [`Memory`] lies outside it. Nothing was read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfBounds;
+
+/// A region of the caller's memory, such as the load address. A handle: clones name the same bytes. It is reached only
+/// through these methods, because the caller may look at it at any time and no Rust reference to it may live.
+pub trait Memory: Clone {
+    /// Length of the region in bytes.
+    fn len(&self) -> usize;
+    /// Whether the region has no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Copies `src` to `at` and sums it in the same pass.
+    fn copy_sum(&self, at: usize, src: &[u8]) -> Result<Sum, OutOfBounds>;
+    /// Copies `src` to `at`.
+    fn write(&self, at: usize, src: &[u8]) -> Result<(), OutOfBounds>;
+    /// Copies `dst.len()` bytes from `at` into `dst` and sums them in the same pass.
+    fn read_sum(&self, at: usize, dst: &mut [u8]) -> Result<Sum, OutOfBounds>;
+    /// Sums `len` bytes from `at` without moving them.
+    fn sum(&self, at: usize, len: usize) -> Result<Sum, OutOfBounds>;
+    /// Moves `len` bytes within the region; the ranges may overlap.
+    fn move_within(&self, from: usize, to: usize, len: usize) -> Result<(), OutOfBounds>;
+    /// Loads one byte of each cache line of the range, in order, so that a later scattered store finds them near.
+    fn touch(&self, at: usize, len: usize);
+    /// A handle of the sub-range `at .. at + len`.
+    fn slice(&self, at: usize, len: usize) -> Result<Self, OutOfBounds>;
+}
+
+/// An error code of the host's own, handed through unchanged: negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostError(pub i32);
+
+/// A sink that takes bytes by call, in ascending order of offset: flash, a file system.
+pub trait Writer {
+    /// Offers `data`, whose first byte is byte `offset` of the stream. Returns how many bytes were taken, 0 to
+    /// `data.len()`; the rest is offered again later.
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<usize, HostError>;
+}
+
+/// A source that fills a buffer.
+pub trait Reader {
+    /// Fills `buf` from byte `offset` of the file. Returns how many bytes were given, 0 only at the end of the file.
+    fn read(&mut self, offset: u64, buf: &mut [u8]) -> Result<usize, HostError>;
+}
+
+/// A source that lends pages of the file's own memory.
+pub trait Pager {
+    /// What is lent.
+    type Memory: Memory;
+    /// Lends memory that holds at least one and at most `len` bytes from `offset` of the file; an empty one only at the
+    /// end of the file. What is lent stays unchanged until released.
+    fn map(&mut self, offset: u64, len: usize) -> Result<Self::Memory, HostError>;
+    /// Gives back what `map` lent for `offset`.
+    fn release(&mut self, offset: u64, page: &Self::Memory);
+}
+
+/// Where received bytes go.
+#[derive(Clone, Debug)]
+pub enum Sink<M, W> {
+    /// A memory region: bytes land at their final place.
+    Memory(M),
+    /// A writer: bytes are offered in order.
+    Writer(W),
+    /// Bytes are checked, counted and thrown away.
+    Discard,
+}
+
+/// Where sent bytes come from.
+#[derive(Clone, Debug)]
+pub enum Source<M, R, P> {
+    /// A memory region.
+    Memory(M),
+    /// A reader: bytes are fetched into the frame being built.
+    Reader(R),
+    /// A pager: pages are lent to the NIC.
+    Pager(P),
+}
+
+bitflags::bitflags! {
+    /// What a NIC can do.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct NicCaps: u32 {
+        /// Verifies the IPv4 header checksum of received frames and says so per frame.
+        const RX_IP_SUM = 1;
+        /// Verifies UDP, TCP and ICMP checksums of received frames and says so per frame.
+        const RX_L4_SUM = 2;
+        /// Fills in the IPv4 header checksum.
+        const TX_IP_SUM = 4;
+        /// Fills in the UDP or TCP checksum; the field holds the folded pseudo header sum.
+        const TX_L4_SUM = 8;
+        /// Takes a frame as several spans.
+        const GATHER = 16;
+        /// Keeps what it was given until the frame's token is done.
+        const ASYNC = 32;
+    }
+
+    /// What the driver says of one received frame.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct RxFlags: u32 {
+        /// The IPv4 header checksum was verified.
+        const IP_SUM_OK = 1;
+        /// The UDP, TCP or ICMP checksum was verified.
+        const L4_SUM_OK = 2;
+        /// A VLAN tag was stripped by the hardware.
+        const VLAN_STRIPPED = 4;
+    }
+}
+
+/// A piece of a frame to send.
+#[derive(Clone, Copy, Debug)]
+pub enum Span<'s, M> {
+    /// Bytes of the stack's own.
+    Bytes(&'s [u8]),
+    /// Bytes of lent memory.
+    Memory {
+        /// The memory they lie in.
+        memory: &'s M,
+        /// Offset of the first byte.
+        at: usize,
+        /// Number of bytes.
+        len: usize,
+    },
+}
+
+/// Names a frame given to an asynchronous NIC until it is done with it; 0 where nothing waits for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Token(pub u32);
+
+/// Why a frame was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// The NIC has no room now: nothing was sent, try again later.
+    Busy,
+    /// The frame is lost.
+    Failed(HostError),
+}
+
+/// A network interface controller, as the core drives it. Receiving is not here: frames are an input of the core.
+pub trait Nic {
+    /// Lent memory that may be gathered.
+    type Memory: Memory;
+    /// What the NIC can do; constant over its life.
+    fn caps(&self) -> NicCaps;
+    /// Sends one frame made of `spans`: one span unless [`NicCaps::GATHER`].
+    fn send(&mut self, spans: &[Span<'_, Self::Memory>], token: Token) -> Result<(), SendError>;
+    /// Whether the NIC lends its own transmit buffers.
+    fn has_tx_buffer(&self) -> bool;
+    /// Lends a buffer of exactly `len` bytes for one frame, until `send_buffer`. `None`: no room now.
+    fn tx_buffer(&mut self, len: usize) -> Option<&mut [u8]>;
+    /// Sends the first `len` bytes of the buffer last lent; 0 gives it back unused.
+    fn send_buffer(&mut self, len: usize, token: Token) -> Result<(), SendError>;
+    /// Tells the NIC which multicast groups are wanted.
+    fn set_rx_filter(&mut self, groups: &[[u8; 6]]);
+}
+
+/// What happened, for the host's log: a code and two numbers, never text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum LogEvent {
+    /// An address was bound by DHCP: NIC index, address.
+    DhcpBound = 1,
+    /// A lease was lost: NIC index, address.
+    DhcpLost = 2,
+    /// Another host answers for an address of ours: NIC index, address.
+    AddressConflict = 3,
+    /// A transfer was restarted with smaller windows or blocks: block size, window size.
+    TransferShrunk = 4,
+    /// A server's answer was refused: operation kind, reason.
+    BadReply = 5,
+    /// A neighbour did not answer: address, tries.
+    NeighbourFailed = 6,
+}
+
+/// The host: everything that is not a NIC or a region.
+pub trait Host {
+    /// Regions of the caller's memory.
+    type Memory: Memory;
+    /// NICs.
+    type Nic: Nic<Memory = Self::Memory>;
+    /// Sinks that take bytes by call.
+    type Writer: Writer;
+    /// Sources that give bytes by call.
+    type Reader: Reader;
+    /// Sources that lend pages.
+    type Pager: Pager<Memory = Self::Memory>;
+    /// 32 random bits.
+    fn random(&mut self) -> u32;
+    /// Tells the host's log.
+    fn log(&mut self, event: LogEvent, a: u64, b: u64);
+}
+
+/// The sink type of a host.
+pub type SinkOf<H> = Sink<<H as Host>::Memory, <H as Host>::Writer>;
+/// The source type of a host.
+pub type SourceOf<H> = Source<<H as Host>::Memory, <H as Host>::Reader, <H as Host>::Pager>;
+
+/// A random number below `bound` (0 when `bound` is 0), with a bias too small to matter for ports and delays.
+pub fn random_below<H: Host>(host: &mut H, bound: u32) -> u32 {
+    (u64::from(host.random()).wrapping_mul(u64::from(bound)) >> 32) as u32
+}
+
+/// An IPv4 address and a UDP or TCP port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Address; unspecified where any will do.
+    pub addr: Ipv4Addr,
+    /// Port in host order; 0 where any will do.
+    pub port: u16,
+}

@@ -1,0 +1,5 @@
+//! Memory, time and the traits of the host: what every layer above stands on. Knows no protocol.
+
+pub mod checksum;
+pub mod host;
+pub mod time;

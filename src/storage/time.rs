@@ -1,0 +1,118 @@
+//! Instants and durations in microseconds. The stack keeps one 64-bit time line; `ffi` extends the host's clock, which
+//! may have 32 bits, onto it. Both types saturate: no arithmetic on times can wrap or panic.
+
+use core::ops::{Add, AddAssign, Sub};
+
+/// A point in time: microseconds on the stack's own time line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(u64);
+
+/// A span of time in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Duration(u64);
+
+impl Instant {
+    /// The beginning of the time line.
+    pub const ZERO: Instant = Instant(0);
+    /// A time that never comes: the deadline of what waits for something other than time.
+    pub const NEVER: Instant = Instant(u64::MAX);
+
+    /// The instant `us` microseconds after the beginning of the time line.
+    pub const fn from_micros(us: u64) -> Self {
+        Instant(us)
+    }
+
+    /// Microseconds since the beginning of the time line.
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Time passed since `earlier`; zero if `earlier` is later than this.
+    pub const fn since(self, earlier: Instant) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Duration = Duration(0);
+    /// Longer than anything that is ever waited for.
+    pub const MAX: Duration = Duration(u64::MAX);
+
+    /// `us` microseconds.
+    pub const fn from_micros(us: u64) -> Self {
+        Duration(us)
+    }
+
+    /// `ms` milliseconds.
+    pub const fn from_millis(ms: u64) -> Self {
+        Duration(ms.saturating_mul(1_000))
+    }
+
+    /// `s` seconds.
+    pub const fn from_secs(s: u64) -> Self {
+        Duration(s.saturating_mul(1_000_000))
+    }
+
+    /// Whole microseconds.
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Whole milliseconds, rounded down.
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// Whole seconds, rounded down.
+    pub const fn as_secs(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
+    /// This duration `n` times.
+    pub const fn times(self, n: u64) -> Duration {
+        Duration(self.0.saturating_mul(n))
+    }
+
+    /// This duration divided by `n`; division by zero gives the whole.
+    pub const fn divided_by(self, n: u64) -> Duration {
+        match self.0.checked_div(n) {
+            Some(v) => Duration(v),
+            None => self,
+        }
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+    fn add(self, d: Duration) -> Instant {
+        Instant(self.0.saturating_add(d.0))
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+    fn sub(self, d: Duration) -> Instant {
+        Instant(self.0.saturating_sub(d.0))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, d: Duration) {
+        *self = *self + d;
+    }
+}
+
+impl Add for Duration {
+    type Output = Duration;
+    fn add(self, d: Duration) -> Duration {
+        Duration(self.0.saturating_add(d.0))
+    }
+}
+
+impl Sub for Duration {
+    type Output = Duration;
+    fn sub(self, d: Duration) -> Duration {
+        Duration(self.0.saturating_sub(d.0))
+    }
+}

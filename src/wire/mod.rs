@@ -1,0 +1,27 @@
+//! Bytes to values and back, one packet format a file. No state, no time, no checksums (those are sums over slices, in
+//! `storage`). Parsing has two steps: a view checks lengths once, then its accessors cannot fail.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+/// Why bytes are not a packet of the expected format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// A field or the data it announces ends beyond the bytes given.
+    Truncated,
+    /// A field has a value the format does not allow.
+    Malformed,
+    /// The buffer to emit into is too small.
+    NoRoom,
+}
+
+/// Result of parsing or emitting.
+pub type Result<T> = core::result::Result<T, Error>;
