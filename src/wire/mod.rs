@@ -12,6 +12,15 @@
     )
 )]
 
+pub mod arp;
+pub mod ethernet;
+pub mod icmpv4;
+pub mod ipv4;
+pub mod udp;
+
+#[cfg(test)]
+mod testing;
+
 /// Why bytes are not a packet of the expected format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
