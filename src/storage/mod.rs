@@ -2,4 +2,6 @@
 
 pub mod checksum;
 pub mod host;
+pub mod ranges;
+pub mod slots;
 pub mod time;
