@@ -2,7 +2,4 @@
 
 pub mod checksum;
 pub mod host;
-pub mod ranges;
-pub mod ring;
-pub mod slots;
 pub mod time;
