@@ -5,5 +5,6 @@
 #[cfg(any(test, feature = "sim"))]
 extern crate std;
 
+pub mod stack;
 pub mod storage;
 pub mod wire;

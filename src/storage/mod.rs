@@ -1,5 +1,6 @@
 //! Memory, time and the traits of the host: what every layer above stands on. Knows no protocol.
 
 pub mod checksum;
+pub mod error;
 pub mod host;
 pub mod time;

@@ -1,0 +1,563 @@
+//! Sending: route, neighbour, header bytes, and the frame's way into the NIC. The payload is summed where it lies when
+//! the NIC gathers, and copied and summed in one pass when it does not.
+
+use super::Stack;
+use super::frames::TxFrames;
+use super::interface::{Interface, NicId};
+use super::neighbour::Lookup;
+use super::stats::{Counter, Stats};
+use crate::storage::checksum::Sum;
+use crate::storage::host::{Host, HostError, Memory, Nic, NicCaps, SendError, Span, Token};
+use crate::wire::ethernet::{self, Address, EtherType, MIN_FRAME_LEN, TAGGED_HEADER_LEN, Tag};
+use crate::wire::ipv4::{self, Protocol};
+use core::net::Ipv4Addr;
+
+/// Most bytes of a transport header: TCP with all options.
+pub const MAX_L4: usize = 60;
+/// Most bytes of all headers: Ethernet, VLAN tag, IPv4, transport.
+pub const MAX_HEADERS: usize = TAGGED_HEADER_LEN + ipv4::HEADER_LEN + MAX_L4;
+/// Most spans a frame's body is made of.
+pub const MAX_BODY: usize = 4;
+
+static PADDING: [u8; MIN_FRAME_LEN] = [0; MIN_FRAME_LEN];
+
+/// Why a packet was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TxError {
+    /// The next hop's hardware address is being asked for: try again when woken.
+    Resolving,
+    /// The NIC has no room: try again next pass.
+    Busy,
+    /// The next hop does not answer.
+    HostUnreachable,
+    /// No route, or its gateway is not on the link.
+    NetworkUnreachable,
+    /// No interface, or its link is down.
+    NetworkDown,
+    /// Larger than the MTU; holds the largest transport payload that fits.
+    TooBig(usize),
+    /// Lent memory or the request itself is impossible.
+    Invalid,
+    /// The frame is lost.
+    Failed(HostError),
+}
+
+impl TxError {
+    /// Whether trying again later can help.
+    pub fn is_transient(self) -> bool {
+        matches!(self, TxError::Resolving | TxError::Busy)
+    }
+}
+
+impl From<TxError> for crate::storage::error::Error {
+    fn from(e: TxError) -> Self {
+        use crate::storage::error::Error;
+        match e {
+            TxError::Resolving | TxError::Busy => Error::Again,
+            TxError::HostUnreachable => Error::HostUnreachable,
+            TxError::NetworkUnreachable => Error::NetworkUnreachable,
+            TxError::NetworkDown => Error::NetworkDown,
+            TxError::TooBig(_) => Error::MessageSize,
+            TxError::Invalid => Error::Invalid,
+            TxError::Failed(code) => Error::Host(code),
+        }
+    }
+}
+
+/// Where the checksum of a transport header goes and what it covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum L4Sum {
+    /// No checksum.
+    None,
+    /// Header and body only (ICMP, IGMP); the field's offset.
+    Plain(usize),
+    /// With the pseudo header (TCP); the field's offset.
+    Pseudo(usize),
+    /// With the pseudo header, zero sent as 0xffff (UDP, RFC 768); the field's offset.
+    Udp(usize),
+}
+
+/// A transport header, its checksum field zero.
+#[derive(Clone, Copy, Debug)]
+pub struct L4Header {
+    bytes: [u8; MAX_L4],
+    len: usize,
+    sum: L4Sum,
+}
+
+impl L4Header {
+    /// A header of `bytes`; what is beyond [`MAX_L4`] is cut off.
+    pub fn new(bytes: &[u8], sum: L4Sum) -> Self {
+        let mut h = L4Header { bytes: [0; MAX_L4], len: bytes.len().min(MAX_L4), sum };
+        for (to, from) in h.bytes.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        h
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or(&[])
+    }
+}
+
+/// A packet to send.
+#[derive(Debug)]
+pub struct Packet<'p, M> {
+    /// Source address; unspecified: the one that fits the route.
+    pub src: Ipv4Addr,
+    /// Destination address.
+    pub dst: Ipv4Addr,
+    /// Interface to use; `None`: the one the route says.
+    pub nic: Option<NicId>,
+    /// What the transport is.
+    pub protocol: Protocol,
+    /// Time to live.
+    pub ttl: u8,
+    /// Type of service byte.
+    pub tos: u8,
+    /// Don't-fragment flag.
+    pub dont_fragment: bool,
+    /// Transport header.
+    pub header: L4Header,
+    /// What follows it.
+    pub body: &'p [Span<'p, M>],
+    /// Names the frame to an asynchronous NIC.
+    pub token: Token,
+    /// Whether to keep a copy while the neighbour is asked for, instead of [`TxError::Resolving`].
+    pub queue: bool,
+}
+
+/// Where a packet leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The interface.
+    pub nic: NicId,
+    /// The address from which.
+    pub src: Ipv4Addr,
+    /// The host on the link it goes to; broadcast and multicast addresses stand for themselves.
+    pub next: Ipv4Addr,
+}
+
+/// The bytes of a span, as a length.
+pub fn span_len<M>(span: &Span<'_, M>) -> usize {
+    match span {
+        Span::Bytes(b) => b.len(),
+        Span::Memory { len, .. } => *len,
+    }
+}
+
+fn sum_spans<M: Memory>(spans: &[Span<'_, M>]) -> Result<Sum, TxError> {
+    let mut sum = Sum::ZERO;
+    let mut at = 0usize;
+    for span in spans {
+        let part = match span {
+            Span::Bytes(b) => Sum::of(b),
+            Span::Memory { memory, at, len } => memory.sum(*at, *len).map_err(|_| TxError::Invalid)?,
+        };
+        sum += part.at(at);
+        at = at.wrapping_add(span_len(span));
+    }
+    Ok(sum)
+}
+
+/// Copies spans to `out` and sums them in the same pass; `out` is exactly as long as they are.
+fn copy_spans<M: Memory>(mut out: &mut [u8], spans: &[Span<'_, M>]) -> Result<Sum, TxError> {
+    let mut sum = Sum::ZERO;
+    let mut at = 0usize;
+    for span in spans {
+        let (part, rest) = out.split_at_mut_checked(span_len(span)).ok_or(TxError::Invalid)?;
+        let piece = match span {
+            Span::Bytes(b) => Sum::copy(part, b).ok_or(TxError::Invalid)?,
+            Span::Memory { memory, at, .. } => memory.read_sum(*at, part).map_err(|_| TxError::Invalid)?,
+        };
+        sum += piece.at(at);
+        at = at.wrapping_add(span_len(span));
+        out = rest;
+    }
+    Ok(sum)
+}
+
+/// All header bytes of a frame being built, and where the fields that need the body's sum lie.
+struct Headers {
+    bytes: [u8; MAX_HEADERS],
+    len: usize,
+    l4_at: usize,
+    pseudo: Sum,
+    sum: L4Sum,
+}
+
+impl Headers {
+    /// Fills in the transport checksum, given the body's sum.
+    fn finish(&mut self, body: Sum, offload: bool) {
+        let (at, total) = match self.sum {
+            L4Sum::None => return,
+            L4Sum::Plain(at) => (at, self.l4_sum() + body),
+            // The hardware adds header and body to what stands in the field.
+            L4Sum::Pseudo(at) | L4Sum::Udp(at) if offload => {
+                self.put(at, self.pseudo.fold().to_ne_bytes());
+                return;
+            }
+            L4Sum::Pseudo(at) | L4Sum::Udp(at) => (at, self.pseudo + self.l4_sum() + body),
+        };
+        let mut field = total.to_field();
+        if matches!(self.sum, L4Sum::Udp(_)) && field == [0, 0] {
+            // RFC 768: an all-zero field means "no checksum", so a computed zero goes as ones.
+            field = [0xff, 0xff];
+        }
+        self.put(at, field);
+    }
+
+    fn l4_sum(&self) -> Sum {
+        Sum::of(self.bytes.get(self.l4_at..self.len).unwrap_or(&[]))
+    }
+
+    fn put(&mut self, at: usize, field: [u8; 2]) {
+        let start = self.l4_at.wrapping_add(at);
+        if let Some(place) = self.bytes.get_mut(start..).and_then(|b| b.first_chunk_mut::<2>()) {
+            *place = field;
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or(&[])
+    }
+
+    fn append(&mut self, part: &[u8]) {
+        let end = self.len.wrapping_add(part.len());
+        if let Some(place) = self.bytes.get_mut(self.len..end) {
+            place.copy_from_slice(part);
+            self.len = end;
+        }
+    }
+}
+
+/// The pseudo header's sum (RFC 768, RFC 9293 §3.1).
+#[inline]
+pub fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, protocol: Protocol, len: usize) -> Sum {
+    let len = u16::try_from(len).unwrap_or(u16::MAX);
+    Sum::of(&ipv4::pseudo_header(src, dst, protocol, len))
+}
+
+impl<'a, H: Host> Stack<'a, H> {
+    /// Decides where a packet to `dst` leaves.
+    #[inline]
+    pub fn route(&self, src: Ipv4Addr, dst: Ipv4Addr, nic: Option<NicId>) -> Result<Hop, TxError> {
+        if dst == Ipv4Addr::BROADCAST || dst.is_multicast() {
+            let nic = nic.or_else(|| self.first_up()).ok_or(TxError::NetworkDown)?;
+            let iface = self.interface(nic).ok_or(TxError::NetworkDown)?;
+            let src = if src.is_unspecified() { iface.source_for(dst) } else { src };
+            return Ok(Hop { nic, src, next: dst });
+        }
+        // On the link of one of our addresses.
+        for (id, iface) in self.each_interface().filter(|(id, _)| nic.is_none_or(|n| n == *id)) {
+            for cidr in iface.addresses() {
+                if cidr.contains(dst) && cidr.prefix > 0 {
+                    let next = if cidr.broadcast() == Some(dst) { Ipv4Addr::BROADCAST } else { dst };
+                    let src = if src.is_unspecified() { cidr.addr } else { src };
+                    return Ok(Hop { nic: id, src, next });
+                }
+            }
+        }
+        let route = self.routes.lookup(dst, nic).ok_or(TxError::NetworkUnreachable)?;
+        let iface = self.interface(route.nic).ok_or(TxError::NetworkDown)?;
+        let next = if route.gateway.is_unspecified() { dst } else { route.gateway };
+        // RFC 1122 §3.3.1.2: a gateway must be on a connected network.
+        let reachable = route.gateway.is_unspecified()
+            || iface.addresses().iter().any(|c| c.contains(route.gateway))
+            || self.routes.iter().any(|r| r.nic == route.nic && r.gateway.is_unspecified() && r.covers(route.gateway));
+        if !reachable || iface.addresses().is_empty() || iface.owns(next) {
+            return Err(TxError::NetworkUnreachable);
+        }
+        let src = if src.is_unspecified() { iface.source_for(next) } else { src };
+        Ok(Hop { nic: route.nic, src, next })
+    }
+
+    /// Largest transport payload (header included) that goes to `dst` in one frame, in bytes.
+    pub fn path_room(&self, dst: Ipv4Addr, nic: Option<NicId>) -> Result<usize, TxError> {
+        let hop = self.route(Ipv4Addr::UNSPECIFIED, dst, nic)?;
+        let mtu = self.interface(hop.nic).ok_or(TxError::NetworkDown)?.mtu;
+        Ok(usize::from(mtu).saturating_sub(ipv4::HEADER_LEN))
+    }
+
+    /// Sends a packet.
+    ///
+    /// # Errors
+    /// See [`TxError`]; nothing was sent.
+    pub fn send(&mut self, packet: &Packet<'_, H::Memory>) -> Result<(), TxError> {
+        let hop = self.route(packet.src, packet.dst, packet.nic).inspect_err(|_| self.stats.count(Counter::NoRoute))?;
+        let iface = self.interface(hop.nic).ok_or(TxError::NetworkDown)?;
+        if !iface.link {
+            return Err(TxError::NetworkDown);
+        }
+        let body_len: usize = packet.body.iter().map(span_len).sum();
+        let l4_len = packet.header.len.saturating_add(body_len);
+        let room = usize::from(iface.mtu).saturating_sub(ipv4::HEADER_LEN);
+        if l4_len > room {
+            return Err(TxError::TooBig(room));
+        }
+        let mac = self.next_hop_mac(&hop);
+        let dst_mac = match mac {
+            Ok(mac) => mac,
+            Err(TxError::Resolving) if packet.queue && self.queue.has_slots() => Address([0; 6]),
+            Err(e) => return Err(e),
+        };
+        let id = self.next_ident();
+        let iface = self.interfaces.get_mut(usize::from(hop.nic.0)).and_then(Option::as_mut);
+        let iface = iface.ok_or(TxError::NetworkDown)?;
+        let mut headers = build_headers(iface, &hop, dst_mac, packet, l4_len, id);
+        if mac.is_err() {
+            let sum = sum_spans(packet.body)?;
+            headers.finish(sum, false);
+            let total = headers.len.saturating_add(body_len).max(MIN_FRAME_LEN);
+            let stored = self.queue.store(hop.nic, hop.next, total, |out| {
+                let (head, rest) = out.split_at_mut_checked(headers.len)?;
+                head.copy_from_slice(headers.bytes());
+                copy_spans(rest.get_mut(..body_len)?, packet.body).ok()?;
+                Some(())
+            });
+            if stored.displaced {
+                self.stats.count(Counter::DropNeighbourQueue);
+            }
+            return if stored.stored { Ok(()) } else { Err(TxError::Resolving) };
+        }
+        let sent = transmit(iface, &mut self.frames, headers, hop.nic, packet, body_len);
+        count_tx(&mut self.stats, &sent);
+        sent
+    }
+
+    /// Sends a frame whose bytes are all given, Ethernet header included; padded to the minimum.
+    pub fn send_frame(&mut self, nic: NicId, frame: &[u8]) -> Result<(), TxError> {
+        let iface = self.interfaces.get_mut(usize::from(nic.0)).and_then(Option::as_mut).ok_or(TxError::NetworkDown)?;
+        if !iface.link {
+            return Err(TxError::NetworkDown);
+        }
+        if frame.len() > usize::from(iface.mtu).saturating_add(TAGGED_HEADER_LEN) {
+            return Err(TxError::TooBig(usize::from(iface.mtu)));
+        }
+        let sent = copy_out(iface, &mut self.frames, nic, frame.len(), |out| {
+            out.copy_from_slice(frame);
+            Ok(())
+        });
+        count_tx(&mut self.stats, &sent);
+        sent
+    }
+
+    fn next_hop_mac(&mut self, hop: &Hop) -> Result<Address, TxError> {
+        if hop.next == Ipv4Addr::BROADCAST {
+            return Ok(Address::BROADCAST);
+        }
+        if hop.next.is_multicast() {
+            return Ok(Address::for_group(hop.next));
+        }
+        let (found, evicted) = self.neighbours.lookup(self.now, hop.nic, hop.next);
+        if evicted {
+            self.stats.count(Counter::NeighbourEvicted);
+        }
+        match found {
+            Lookup::Known(mac) => Ok(mac),
+            Lookup::Failed => Err(TxError::HostUnreachable),
+            Lookup::Resolving { ask } => {
+                if ask {
+                    // A request the NIC has no room for is repeated by the cache's timer.
+                    let _ = self.ask_neighbour(hop.nic, hop.next, None);
+                }
+                Err(TxError::Resolving)
+            }
+        }
+    }
+}
+
+fn count_tx(stats: &mut Stats, sent: &Result<(), TxError>) {
+    stats.count(match sent {
+        Ok(()) => Counter::TxFrames,
+        Err(TxError::Busy) => Counter::TxBusy,
+        Err(_) => Counter::TxFailed,
+    });
+}
+
+fn build_headers<N: Nic<Memory = M>, M: Memory>(
+    iface: &Interface<N>,
+    hop: &Hop,
+    dst: Address,
+    packet: &Packet<'_, M>,
+    l4_len: usize,
+    id: u16,
+) -> Headers {
+    let mut h = Headers {
+        bytes: [0; MAX_HEADERS],
+        len: 0,
+        l4_at: 0,
+        pseudo: pseudo_header(hop.src, packet.dst, packet.protocol, l4_len),
+        sum: packet.header.sum,
+    };
+    let link = ethernet::Repr { destination: dst, source: iface.mac, ether_type: EtherType::IPV4 };
+    match iface.vlan {
+        None => h.append(&link.emit()),
+        Some(vlan) => h.append(&link.emit_tagged(Tag::new(vlan))),
+    }
+    let ip = ipv4::Repr {
+        source: hop.src,
+        destination: packet.dst,
+        protocol: packet.protocol,
+        payload_len: u16::try_from(l4_len).unwrap_or(u16::MAX),
+        tos: packet.tos,
+        ttl: packet.ttl,
+        identification: id,
+        dont_fragment: packet.dont_fragment,
+        more_fragments: false,
+        fragment_offset: 0,
+    };
+    let zero = ip.emit([0; 2]);
+    if iface.caps.contains(NicCaps::TX_IP_SUM) {
+        h.append(&zero);
+    } else {
+        h.append(&ip.emit(Sum::of(&zero).to_field()));
+    }
+    h.l4_at = h.len;
+    h.append(packet.header.bytes());
+    h
+}
+
+type Spans<'s, M> = heapless::Vec<Span<'s, M>, { MAX_BODY + 2 }>;
+
+fn transmit<N: Nic>(
+    iface: &mut Interface<N>,
+    frames: &mut TxFrames<'_>,
+    mut headers: Headers,
+    nic: NicId,
+    packet: &Packet<'_, N::Memory>,
+    body_len: usize,
+) -> Result<(), TxError> {
+    let offload = iface.caps.contains(NicCaps::TX_L4_SUM);
+    let lends = packet.body.iter().any(|s| matches!(s, Span::Memory { .. }));
+    let asynchronous = iface.caps.contains(NicCaps::ASYNC);
+    if !iface.caps.contains(NicCaps::GATHER) || (asynchronous && !lends) {
+        let len = headers.len.saturating_add(body_len);
+        return copy_out(iface, frames, nic, len, |out| {
+            let (head, body) = out.split_at_mut_checked(headers.len).ok_or(TxError::Invalid)?;
+            let sum = copy_spans(body, packet.body)?;
+            headers.finish(sum, offload);
+            head.copy_from_slice(headers.bytes());
+            Ok(())
+        });
+    }
+    let sum = if offload || packet.header.sum == L4Sum::None { Sum::ZERO } else { sum_spans(packet.body)? };
+    headers.finish(sum, offload);
+    let pad = MIN_FRAME_LEN.saturating_sub(headers.len.saturating_add(body_len));
+    let padding = PADDING.get(..pad).unwrap_or(&[]);
+    if !asynchronous {
+        let spans = gather(headers.bytes(), packet.body, padding)?;
+        return iface.nic.send(&spans, packet.token).map_err(TxError::from);
+    }
+    let (slot, token) = frames.claim(nic, packet.token).ok_or(TxError::Busy)?;
+    let sent = gather_kept(iface, slot, headers.bytes(), packet.body, padding, token);
+    if sent.is_err() {
+        frames.done(token);
+    }
+    sent
+}
+
+/// Gathers for an asynchronous NIC: the stack's own bytes must stay until the token is done, so they move to a frame
+/// slot; lent memory stays where it is.
+fn gather_kept<N: Nic>(
+    iface: &mut Interface<N>,
+    slot: &mut [u8],
+    headers: &[u8],
+    body: &[Span<'_, N::Memory>],
+    padding: &[u8],
+    token: Token,
+) -> Result<(), TxError> {
+    let (head, mut rest) = slot.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
+    head.copy_from_slice(headers);
+    let mut kept: heapless::Vec<Span<'_, N::Memory>, MAX_BODY> = heapless::Vec::new();
+    for span in body {
+        let span = match *span {
+            Span::Memory { memory, at, len } => Span::Memory { memory, at, len },
+            Span::Bytes(bytes) => {
+                let (own, more) = rest.split_at_mut_checked(bytes.len()).ok_or(TxError::Invalid)?;
+                own.copy_from_slice(bytes);
+                rest = more;
+                Span::Bytes(own)
+            }
+        };
+        kept.push(span).map_err(|_| TxError::Invalid)?;
+    }
+    let spans = gather(head, &kept, padding)?;
+    iface.nic.send(&spans, token).map_err(TxError::from)
+}
+
+fn gather<'s, M: Memory>(head: &'s [u8], body: &[Span<'s, M>], padding: &'s [u8]) -> Result<Spans<'s, M>, TxError> {
+    let mut spans = Spans::new();
+    let mut fits = spans.push(Span::Bytes(head)).is_ok() && spans.extend_from_slice(body).is_ok();
+    if !padding.is_empty() {
+        fits = fits && spans.push(Span::Bytes(padding)).is_ok();
+    }
+    if fits { Ok(spans) } else { Err(TxError::Invalid) }
+}
+
+/// Has `fill` write a frame of `len` bytes into the NIC's own buffer, or into a frame of the stack's where the NIC has
+/// none, and sends it, padded with zeros to the minimum (RFC 894, RFC 1042).
+fn copy_out<N: Nic>(
+    iface: &mut Interface<N>,
+    frames: &mut TxFrames<'_>,
+    nic: NicId,
+    len: usize,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), TxError>,
+) -> Result<(), TxError> {
+    let total = len.max(MIN_FRAME_LEN);
+    if iface.nic.has_tx_buffer() {
+        let filled = match iface.nic.tx_buffer(total) {
+            None => return Err(TxError::Busy),
+            Some(out) => fill_padded(out, len, fill),
+        };
+        if let Err(e) = filled {
+            // Gives the buffer back unused; should that fail, nothing is different.
+            let _ = iface.nic.send_buffer(0, Token(0));
+            return Err(e);
+        }
+        return iface.nic.send_buffer(total, Token(0)).map_err(TxError::from);
+    }
+    let asynchronous = iface.caps.contains(NicCaps::ASYNC);
+    let (slot, token) = frames.claim(nic, Token(0)).ok_or(TxError::Busy)?;
+    let sent = match slot.get_mut(..total) {
+        None => Err(TxError::TooBig(0)),
+        Some(out) => {
+            fill_padded(out, len, fill).and_then(|()| iface.nic.send(&[Span::Bytes(out)], token).map_err(TxError::from))
+        }
+    };
+    if !asynchronous || sent.is_err() {
+        frames.done(token);
+    }
+    sent
+}
+
+fn fill_padded(out: &mut [u8], len: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), TxError>) -> Result<(), TxError> {
+    let (frame, pad) = out.split_at_mut_checked(len).ok_or(TxError::Invalid)?;
+    fill(frame)?;
+    pad.fill(0);
+    Ok(())
+}
+
+impl From<SendError> for TxError {
+    fn from(e: SendError) -> Self {
+        match e {
+            SendError::Busy => TxError::Busy,
+            SendError::Failed(code) => TxError::Failed(code),
+        }
+    }
+}
+
+/// Sends a whole frame that lies ready, dropping it when it cannot leave now.
+pub(super) fn send_bytes<N: Nic>(
+    iface: &mut Interface<N>,
+    frames: &mut TxFrames<'_>,
+    stats: &mut Stats,
+    nic: NicId,
+    frame: &[u8],
+) {
+    let sent = copy_out(iface, frames, nic, frame.len(), |out| {
+        out.copy_from_slice(frame);
+        Ok(())
+    });
+    count_tx(stats, &sent);
+}

@@ -1,0 +1,215 @@
+//! The stack below the sockets: Ethernet, ARP, IPv4, ICMP and routing; fragments and landing. Knows no socket and no
+//! client: what comes in is handed up as a disposition, and whoever is above acts on it.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+pub mod arp;
+pub mod egress;
+pub mod frames;
+pub mod hooks;
+pub mod icmp;
+pub mod ingress;
+pub mod interface;
+pub mod landing;
+pub mod neighbour;
+pub mod route;
+pub mod stats;
+
+use crate::storage::host::{Host, LogEvent};
+use crate::storage::time::Instant;
+use core::net::Ipv4Addr;
+use frames::{TxFrames, TxSlot, WaitQueue, WaitSlot};
+use hooks::{Hook, Hooks};
+use icmp::ErrorLimit;
+use interface::{Interface, NicId};
+use neighbour::{Due, Entry, Neighbours};
+use route::{Route, RouteOrigin, Routes};
+use stats::{Counter, Stats};
+
+/// The memory a stack works in; each slice's length is a limit.
+#[derive(Debug)]
+pub struct StackMemory<'a, H: Host> {
+    /// NICs.
+    pub interfaces: &'a mut [Option<Interface<H::Nic>>],
+    /// Neighbour cache entries.
+    pub neighbours: &'a mut [Entry],
+    /// Routes.
+    pub routes: &'a mut [Option<Route>],
+    /// Raw hooks.
+    pub hooks: &'a mut [Option<Hook>],
+    /// Frames being sent.
+    pub tx: &'a mut [TxSlot<'a>],
+    /// Frames that wait for a neighbour.
+    pub wait: &'a mut [WaitSlot<'a>],
+}
+
+/// The stack.
+#[derive(Debug)]
+pub struct Stack<'a, H: Host> {
+    /// The host.
+    pub host: H,
+    /// The time of this pass.
+    pub now: Instant,
+    /// Counters.
+    pub stats: Stats,
+    /// Routes.
+    pub routes: Routes<'a>,
+    /// Raw hooks.
+    pub hooks: Hooks<'a>,
+    /// Set when something that could not be sent may go now: a neighbour was resolved or failed, a NIC has room again.
+    /// Whoever retries clears it.
+    pub wake: bool,
+    interfaces: &'a mut [Option<Interface<H::Nic>>],
+    neighbours: Neighbours<'a>,
+    frames: TxFrames<'a>,
+    queue: WaitQueue<'a>,
+    ident: u16,
+    icmp_errors: ErrorLimit,
+}
+
+impl<'a, H: Host> Stack<'a, H> {
+    /// A stack without interfaces.
+    pub fn new(mut host: H, memory: StackMemory<'a, H>) -> Self {
+        let ident = host.random() as u16;
+        Stack {
+            host,
+            now: Instant::ZERO,
+            stats: Stats::default(),
+            routes: Routes::new(memory.routes),
+            hooks: Hooks::new(memory.hooks),
+            wake: false,
+            interfaces: memory.interfaces,
+            neighbours: Neighbours::new(memory.neighbours),
+            frames: TxFrames::new(memory.tx),
+            queue: WaitQueue::new(memory.wait),
+            ident,
+            icmp_errors: ErrorLimit::new(),
+        }
+    }
+
+    /// Adds an interface; `None` when all slots are in use.
+    pub fn add_interface(&mut self, interface: Interface<H::Nic>) -> Option<NicId> {
+        let at = self.interfaces.iter().position(Option::is_none)?;
+        *self.interfaces.get_mut(at)? = Some(interface);
+        u8::try_from(at).ok().map(NicId)
+    }
+
+    /// Removes an interface with its routes, neighbours and waiting frames.
+    pub fn remove_interface(&mut self, nic: NicId) -> Option<Interface<H::Nic>> {
+        let gone = self.interfaces.get_mut(usize::from(nic.0))?.take();
+        self.routes.remove(|r| r.nic == nic);
+        self.forget(nic);
+        gone
+    }
+
+    /// Forgets neighbours learned and frames waiting on an interface: its link was down.
+    pub fn forget(&mut self, nic: NicId) {
+        self.neighbours.forget(nic);
+        for _ in 0..self.queue.forget(nic) {
+            self.stats.count(Counter::DropNeighbourQueue);
+        }
+    }
+
+    /// An interface.
+    #[inline]
+    pub fn interface(&self, nic: NicId) -> Option<&Interface<H::Nic>> {
+        self.interfaces.get(usize::from(nic.0)).and_then(Option::as_ref)
+    }
+
+    /// An interface.
+    #[inline]
+    pub fn interface_mut(&mut self, nic: NicId) -> Option<&mut Interface<H::Nic>> {
+        self.interfaces.get_mut(usize::from(nic.0)).and_then(Option::as_mut)
+    }
+
+    /// All interfaces.
+    pub fn each_interface(&self) -> impl Iterator<Item = (NicId, &Interface<H::Nic>)> {
+        self.interfaces.iter().zip(0u8..).filter_map(|(slot, id)| slot.as_ref().map(|i| (NicId(id), i)))
+    }
+
+    /// The first interface whose link is up.
+    pub fn first_up(&self) -> Option<NicId> {
+        self.each_interface().find(|(_, i)| i.link).map(|(id, _)| id)
+    }
+
+    /// Sets the link state; what was learned is forgotten when it goes down.
+    pub fn set_link(&mut self, nic: NicId, up: bool) {
+        if let Some(interface) = self.interface_mut(nic) {
+            interface.link = up;
+            if up {
+                self.wake = true;
+            } else {
+                self.forget(nic);
+            }
+        }
+    }
+
+    /// Takes an address and everything that came with its lease off an interface.
+    pub fn drop_lease(&mut self, nic: NicId, addr: Ipv4Addr) {
+        if let Some(interface) = self.interface_mut(nic) {
+            interface.remove_address(addr);
+        }
+        self.routes.remove(|r| r.nic == nic && r.origin == RouteOrigin::Dhcp);
+        self.forget(nic);
+    }
+
+    /// Frames given to asynchronous NICs and not yet done.
+    pub fn outstanding(&self) -> usize {
+        self.frames.outstanding()
+    }
+
+    /// An asynchronous NIC is done with the frame of `token`; returns its sender's own token.
+    pub fn tx_done(&mut self, token: crate::storage::host::Token) -> Option<crate::storage::host::Token> {
+        self.wake = true;
+        self.frames.done(token)
+    }
+
+    /// A NIC forgot all frames it was given; tells `each` the sender's own token of every one.
+    pub fn reset_interface(&mut self, nic: NicId, each: impl FnMut(crate::storage::host::Token)) {
+        self.frames.reset(nic, each);
+        self.wake = true;
+    }
+
+    /// The earliest time at which [`Self::tick`] has something to do.
+    pub fn deadline(&self) -> Instant {
+        self.neighbours.deadline()
+    }
+
+    /// Does what is due.
+    pub fn tick(&mut self) {
+        // Each entry has at most one thing to do at one time.
+        for _ in 0..=u8::MAX {
+            match self.neighbours.due(self.now) {
+                None => break,
+                Some(Due::Ask(nic, addr, mac)) => {
+                    // Lost or refused requests are repeated by the next timer.
+                    let _ = self.ask_neighbour(nic, addr, mac);
+                }
+                Some(Due::Failed(nic, addr)) => {
+                    self.stats.count(Counter::NeighbourFailed);
+                    self.host.log(LogEvent::NeighbourFailed, u64::from(addr.to_bits()), u64::from(neighbour::TRIES));
+                    if self.queue.take(nic, addr).is_some() {
+                        self.stats.count(Counter::DropNeighbourQueue);
+                    }
+                    self.wake = true;
+                }
+            }
+        }
+    }
+
+    /// An IPv4 identification. Every datagram gets the next number, so that those that are fragmented on the way do
+    /// not collide for as long as possible (RFC 6864 §4).
+    pub fn next_ident(&mut self) -> u16 {
+        self.ident = self.ident.wrapping_add(1);
+        self.ident
+    }
+}
