@@ -3,4 +3,7 @@
 pub mod checksum;
 pub mod error;
 pub mod host;
+pub mod ranges;
+pub mod ring;
+pub mod slots;
 pub mod time;

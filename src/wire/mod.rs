@@ -13,9 +13,11 @@
 )]
 
 pub mod arp;
+pub mod cursor;
 pub mod ethernet;
 pub mod icmpv4;
 pub mod ipv4;
+pub mod tcp;
 pub mod udp;
 
 #[cfg(test)]
