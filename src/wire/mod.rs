@@ -14,6 +14,7 @@
 
 pub mod arp;
 pub mod cursor;
+pub mod dhcp;
 pub mod ethernet;
 pub mod icmpv4;
 pub mod ipv4;
