@@ -1,6 +1,10 @@
-//! Where the project's own programs are, and how the tests get them built.
+//! The project's C programs: where they are and how the tests get them built.
 
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
 
 /// Root of the source tree.
 pub fn root() -> PathBuf {
@@ -9,5 +13,55 @@ pub fn root() -> PathBuf {
 
 /// The folder for everything built.
 pub fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+    root().join("target")
+}
+
+/// Runs a build step; fails the test with its output.
+#[track_caller]
+fn step(command: &mut Command) {
+    let out = command.current_dir(root()).output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{command:?}\n{stdout}{stderr}");
+}
+
+/// Builds one thing at a time, also between test processes.
+fn locked<T>(build: impl FnOnce() -> T) -> T {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(|e| e.into_inner());
+    fs::create_dir_all(target().join("lab")).expect("target is writable");
+    let file = File::create(target().join("lab/lock")).expect("target is writable");
+    // SAFETY: a live descriptor; the lock ends with it.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) };
+    build()
+}
+
+/// `libbootlace.a` for this machine, as shipped: built once per test process.
+pub fn library() -> PathBuf {
+    static DONE: OnceLock<PathBuf> = OnceLock::new();
+    DONE.get_or_init(|| {
+        locked(|| step(Command::new("sh").arg("scripts/lib.sh").arg("host").env_remove("RUSTFLAGS")));
+        target().join("dist/host/libbootlace.a")
+    })
+    .clone()
+}
+
+/// Compiles a C program from `sources` (relative to the root) to `target/lab/name`; `args` follow the sources.
+#[track_caller]
+pub fn compile(name: &str, sources: &[&str], args: &[&str]) -> PathBuf {
+    locked(|| {
+        let (path, new) = (target().join("lab").join(name), target().join("lab").join(format!("{name}.new")));
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-std=c99", "-O3", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Iinclude", "-Ic-examples"]);
+        gcc.args(sources).args(args).arg("-o").arg(&new);
+        step(&mut gcc);
+        // A program that runs at this moment keeps its file.
+        fs::rename(&new, &path).expect("target is writable");
+        path
+    })
+}
+
+/// The floor program `bare_tftp`: lock-step and windowed TFTP with no stack.
+pub fn bare_tftp() -> PathBuf {
+    static DONE: OnceLock<PathBuf> = OnceLock::new();
+    DONE.get_or_init(|| compile("bare_tftp", &["ffi-tests/bare/bare_tftp.c", "c-examples/linux_nic.c"], &[])).clone()
 }
