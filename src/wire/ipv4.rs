@@ -26,6 +26,9 @@ impl Protocol {
     pub const UDP: Protocol = Protocol(17);
 }
 
+/// Length of a header with the router alert option, in bytes.
+pub const ROUTER_ALERT_HEADER_LEN: usize = 24;
+
 /// The pseudo header that UDP and TCP checksums cover (RFC 768, RFC 9293 §3.1). `len` is the length of the datagram or
 /// segment, header included, in bytes.
 #[inline]
@@ -250,14 +253,26 @@ impl Repr {
     /// The header with `checksum` in its field: zeros for summing, or for a NIC that fills it in.
     #[inline]
     pub fn emit(&self, checksum: [u8; 2]) -> [u8; HEADER_LEN] {
-        let [l0, l1] = self.payload_len.saturating_add(HEADER_LEN as u16).to_be_bytes();
+        self.header(checksum, 0x45, HEADER_LEN as u16)
+    }
+
+    /// The header with a router alert option (RFC 2113), as IGMP needs (RFC 2236 §2).
+    pub fn emit_router_alert(&self, checksum: [u8; 2]) -> [u8; ROUTER_ALERT_HEADER_LEN] {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] =
+            self.header(checksum, 0x46, ROUTER_ALERT_HEADER_LEN as u16);
+        [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, 148, 4, 0, 0]
+    }
+
+    #[inline]
+    fn header(&self, checksum: [u8; 2], version: u8, header_len: u16) -> [u8; HEADER_LEN] {
+        let [l0, l1] = self.payload_len.saturating_add(header_len).to_be_bytes();
         let [i0, i1] = self.identification.to_be_bytes();
         let flags = (u16::from(self.dont_fragment) << 14) | (u16::from(self.more_fragments) << 13);
         let [f0, f1] = (flags | (self.fragment_offset >> 3)).to_be_bytes();
         let [c0, c1] = checksum;
         let [s0, s1, s2, s3] = self.source.octets();
         let [d0, d1, d2, d3] = self.destination.octets();
-        [0x45, self.tos, l0, l1, i0, i1, f0, f1, self.ttl, self.protocol.0, c0, c1, s0, s1, s2, s3, d0, d1, d2, d3]
+        [version, self.tos, l0, l1, i0, i1, f0, f1, self.ttl, self.protocol.0, c0, c1, s0, s1, s2, s3, d0, d1, d2, d3]
     }
 }
 
@@ -393,6 +408,14 @@ mod tests {
             pseudo_header(REPR.source, REPR.destination, Protocol::TCP, 0x102),
             [192, 0, 2, 1, 198, 51, 100, 2, 0, 6, 1, 2]
         );
+    }
+
+    #[test]
+    fn router_alert() {
+        let mut bytes = REPR.emit_router_alert([0x12, 0x34]).to_vec();
+        bytes.extend_from_slice(b"twelve bytes");
+        let view = Packet::parse(&bytes).unwrap();
+        assert_eq!((Repr::parse(&view), view.options()), (REPR, &[148, 4, 0, 0][..]));
     }
 
     #[test]

@@ -17,8 +17,10 @@ pub mod cursor;
 pub mod dhcp;
 pub mod ethernet;
 pub mod icmpv4;
+pub mod igmp;
 pub mod ipv4;
 pub mod tcp;
+pub mod tftp;
 pub mod udp;
 
 #[cfg(test)]
