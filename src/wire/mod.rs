@@ -15,6 +15,7 @@
 pub mod arp;
 pub mod cursor;
 pub mod dhcp;
+pub mod dns;
 pub mod ethernet;
 pub mod icmpv4;
 pub mod igmp;
