@@ -5,6 +5,7 @@
 #[cfg(any(test, feature = "sim"))]
 extern crate std;
 
+pub mod ffi;
 pub mod stack;
 pub mod storage;
 pub mod wire;

@@ -1,0 +1,103 @@
+#!/bin/sh
+# lib.sh TARGET: builds target/dist/TARGET/libbootlace.a, an archive with one relocatable object.
+# FEATURES: client features, space or comma separated (default: the crate's default set; `none`: the stack alone).
+# OPT: opt-level. OUT: output directory. EXTRA_FLAGS: more rustc flags (scripts/size.sh asks for stack sizes).
+#
+# The Rust archive is linked into one object in which only lace_* stays global: what nothing reaches is dropped, and core's
+# own symbols cannot clash with those of another Rust library in the same image. Paths are remapped and the archive carries
+# no dates, so the result is the same from any directory.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/targets.sh
+
+[ "${1:-}" = --list ] && { printf '%s\n' $ALL_TARGETS; exit 0; }
+name=${1:-host}
+. scripts/cargo.sh
+target_facts "$name" || exit 2
+
+out=${OUT:-target/dist/$name}
+work=$PWD/target/lib
+opt=${OPT:-$opt}
+
+need() { # need COMMAND PACKAGE…
+    tool=$1; shift
+    command -v "$tool" >/dev/null || { echo "$name: $tool is missing; as root: apt-get install --no-install-recommends $*" >&2; exit 1; }
+}
+need "${cross}ld" "$package"
+need "${cross}objcopy" "$package"
+need "${cross}ar" "$package"
+
+# Every target but the host's is built with core from source, by Debian's compiler: this serves targets without a
+# prebuilt core, and keeps a reserved register reserved in core too.
+std=
+if [ "$name" = host ]; then
+    RUSTC=${RUSTC:-$(command -v rustc)}
+else
+    RUSTC=${LACE_RUSTC:-/usr/bin/rustc}
+    lib=$("$RUSTC" --print sysroot 2>/dev/null || true)/lib/rustlib/src/rust/library
+    [ -x "$RUSTC" ] && [ -d "$lib" ] || {
+        echo "$name: needs a compiler with library sources; as root: apt-get install --no-install-recommends rustc-web rust-web-src" >&2
+        exit 1
+    }
+    export RUSTC_BOOTSTRAP=1
+    std="-Zbuild-std=core"
+fi
+export RUSTC
+
+set -- $(printf '%s' "${FEATURES:-}" | tr ',' ' ')
+case "${FEATURES:-}" in
+'') features="--features panic-handler" ;;
+none) features="--no-default-features --features panic-handler" ;;
+*) features="--no-default-features --features panic-handler,$(IFS=,; echo "$*")" ;;
+esac
+
+# The rustup or Debian source tree, the registry and this directory: none of their names may show in the object.
+sysroot=$("$RUSTC" --print sysroot)
+remap="--remap-path-prefix=$PWD=/bootlace --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$sysroot=/rust"
+[ "$name" = host ] || remap="$remap --remap-path-prefix=$(readlink -f "$lib")=/rust/library"
+tables="-Cforce-unwind-tables=no"
+[ "$name" = host ] && tables=
+
+export CARGO_PROFILE_RELEASE_OPT_LEVEL="$opt" CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_PANIC=abort
+export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 CARGO_INCREMENTAL=0
+export RUSTFLAGS="-Awarnings $flags $tables $remap ${EXTRA_FLAGS:-}"
+# shellcheck disable=SC2086
+"$CARGO" rustc -q --lib --release --crate-type staticlib $features --target "$rust" --target-dir "$work/$name" $std
+
+archive=$work/$name/$rust/release/libbootlace.a
+mkdir -p "$out"
+tmp=$out/.prelink
+rm -rf "$tmp"
+mkdir -p "$tmp"
+
+# readelf, not nm: members that carry bitcode show no symbols to nm.
+readelf -sW "$archive" 2>/dev/null | awk '$5 == "GLOBAL" && $7 != "UND" && $8 ~ /^lace_/ { print $8 }' | sort -u >"$tmp/exports"
+[ -s "$tmp/exports" ] || { echo "$name: the library exports nothing" >&2; exit 1; }
+
+# The four mem functions are the host's even where core brings its own: --wrap leaves them undefined under another name,
+# which is then put right. LLVM turns memcmp(…) == 0 into bcmp, which few bootloaders have; memcmp serves.
+emulation= wrap= unwrap=
+case $name in riscv32) emulation="-m elf32lriscv" ;; esac
+for f in memcpy memmove memset memcmp bcmp; do
+    wrap="$wrap --wrap=$f"
+    [ $f = bcmp ] || unwrap="$unwrap --redefine-sym __wrap_$f=$f"
+done
+
+# shellcheck disable=SC2046,SC2086
+"${cross}ld" $emulation -r --gc-sections $wrap $(sed 's/^/-u /' "$tmp/exports") -o "$tmp/all.o" "$archive"
+: >"$tmp/empty"
+stack="--add-section .note.GNU-stack=$tmp/empty"
+readelf -SW "$tmp/all.o" | grep -q 'note.GNU-stack' && stack=
+# shellcheck disable=SC2086
+"${cross}objcopy" --strip-debug -R .comment -R .llvmbc -R .llvmcmd -R '.ARM.exidx*' -R '.rel.ARM.exidx*' -R '.ARM.extab*' \
+    $stack $unwrap "$tmp/all.o" "$tmp/wrapped.o"
+if readelf -sW "$tmp/wrapped.o" | grep -q '__wrap_bcmp$'; then # a second link makes one symbol of the two
+    "${cross}objcopy" --redefine-sym __wrap_bcmp=memcmp "$tmp/wrapped.o"
+    "${cross}ld" $emulation -r -o "$tmp/once.o" "$tmp/wrapped.o"
+    mv "$tmp/once.o" "$tmp/wrapped.o"
+fi
+"${cross}objcopy" --keep-global-symbols="$tmp/exports" "$tmp/wrapped.o" "$tmp/bootlace.o"
+rm -f "$out/libbootlace.a"
+"${cross}ar" rcsD "$out/libbootlace.a" "$tmp/bootlace.o"
+rm -rf "$tmp"
+echo "$out/libbootlace.a ($rust, opt-level $opt)"
