@@ -65,3 +65,23 @@ pub fn bare_tftp() -> PathBuf {
     static DONE: OnceLock<PathBuf> = OnceLock::new();
     DONE.get_or_init(|| compile("bare_tftp", &["ffi-tests/bare/bare_tftp.c", "c-examples/linux_nic.c"], &[])).clone()
 }
+
+/// The `lace` tool, linked with [`library`]. Built once per test process.
+pub fn lace() -> PathBuf {
+    static DONE: OnceLock<PathBuf> = OnceLock::new();
+    DONE.get_or_init(|| {
+        let library = library();
+        let mut sources = vec!["c-examples/linux_nic.c".to_string(), "c-examples/sha256.c".to_string()];
+        // Each subcommand has its own file.
+        let mut names: Vec<_> = fs::read_dir(root().join("c-examples"))
+            .expect("the tree is readable")
+            .filter_map(|e| e.ok()?.file_name().into_string().ok())
+            .filter(|n| n.starts_with("lace") && n.ends_with(".c"))
+            .collect();
+        names.sort();
+        sources.extend(names.iter().map(|n| format!("c-examples/{n}")));
+        let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
+        compile("lace", &sources, &["-DWITH_SLIRP", library.to_str().expect("UTF-8"), "-lslirp"])
+    })
+    .clone()
+}
