@@ -21,6 +21,7 @@ pub mod ingress;
 pub mod interface;
 pub mod landing;
 pub mod neighbour;
+pub mod ports;
 pub mod route;
 pub mod stats;
 
@@ -36,7 +37,6 @@ use route::{Route, RouteOrigin, Routes};
 use stats::{Counter, Stats};
 
 /// The memory a stack works in; each slice's length is a limit.
-#[derive(Debug)]
 pub struct StackMemory<'a, H: Host> {
     /// NICs.
     pub interfaces: &'a mut [Option<Interface<H::Nic>>],
@@ -53,7 +53,6 @@ pub struct StackMemory<'a, H: Host> {
 }
 
 /// The stack.
-#[derive(Debug)]
 pub struct Stack<'a, H: Host> {
     /// The host.
     pub host: H,
@@ -65,6 +64,8 @@ pub struct Stack<'a, H: Host> {
     pub routes: Routes<'a>,
     /// Raw hooks.
     pub hooks: Hooks<'a>,
+    /// Ephemeral ports.
+    pub ports: ports::Ports,
     /// Set when something that could not be sent may go now: a neighbour was resolved or failed, a NIC has room again.
     /// Whoever retries clears it.
     pub wake: bool,
@@ -80,8 +81,10 @@ impl<'a, H: Host> Stack<'a, H> {
     /// A stack without interfaces.
     pub fn new(mut host: H, memory: StackMemory<'a, H>) -> Self {
         let ident = host.random() as u16;
+        let ports = ports::Ports::new(&mut host);
         Stack {
             host,
+            ports,
             now: Instant::ZERO,
             stats: Stats::default(),
             routes: Routes::new(memory.routes),
@@ -211,5 +214,14 @@ impl<'a, H: Host> Stack<'a, H> {
     pub fn next_ident(&mut self) -> u16 {
         self.ident = self.ident.wrapping_add(1);
         self.ident
+    }
+}
+
+#[cfg(any(test, feature = "sim"))]
+impl<H: Host> Stack<'_, H> {
+    /// Puts a neighbour into the cache without a frame: for tests and benchmarks that are about something else.
+    pub fn learn_for_test(&mut self, now: Instant, nic: NicId, addr: Ipv4Addr, mac: crate::wire::ethernet::Address) {
+        let _ = self.neighbours.lookup(now, nic, addr);
+        self.neighbours.reply(now, nic, addr, mac);
     }
 }

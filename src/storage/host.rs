@@ -178,6 +178,21 @@ pub enum LogEvent {
     NeighbourFailed = 6,
 }
 
+/// What a DHCP message is kept for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeasePart {
+    /// The acknowledgement of the lease itself.
+    Address,
+    /// Boot data from a proxyDHCP or boot server (PXE 2.1); stored after the address.
+    Boot,
+}
+
+/// Where a DHCP client keeps what it was told, for as long as its operation lives.
+pub trait LeaseStore {
+    /// Keeps what is wanted of `message`, a BOOTP or DHCP message that was checked and accepted.
+    fn store(&mut self, part: LeasePart, message: &[u8]);
+}
+
 /// The host: everything that is not a NIC or a region.
 pub trait Host {
     /// Regions of the caller's memory.
@@ -190,6 +205,10 @@ pub trait Host {
     type Reader: Reader;
     /// Sources that lend pages.
     type Pager: Pager<Memory = Self::Memory>;
+    /// Names and paths that outlive the call they were given in.
+    type Text: AsRef<[u8]>;
+    /// Where a DHCP client keeps what it was told.
+    type Lease: LeaseStore;
     /// 32 random bits.
     fn random(&mut self) -> u32;
     /// Tells the host's log.

@@ -113,6 +113,13 @@ impl<'s, T> Slots<'s, T> {
     }
 
     /// The value at position `index`, whatever its generation, with its name.
+    pub fn at(&self, index: usize) -> Option<(Key, &T)> {
+        let slot = self.slots.get(index)?;
+        let key = Key { index: u16::try_from(index).ok()?, generation: slot.generation };
+        slot.value.as_ref().map(|value| (key, value))
+    }
+
+    /// The value at `index`, whatever its generation.
     pub fn at_mut(&mut self, index: usize) -> Option<(Key, &mut T)> {
         let slot = self.slots.get_mut(index)?;
         let key = Key { index: u16::try_from(index).ok()?, generation: slot.generation };

@@ -1,0 +1,276 @@
+//! The engine: stack, sockets and operations together. A frame goes in, what is to be done with it comes back from the
+//! stack as a disposition, and here it is led to a socket, an operation or the host. One call does one thing and calls
+//! nothing of the host's but leaf callbacks; what the host is to be told is returned or noted.
+
+use super::operation::{Cx, Datagram as ClientDatagram, Operation};
+use super::ops::{Client, Op, Ops, Surroundings, each_client};
+use crate::stack::icmp::{EchoReply, IcmpError};
+use crate::stack::ingress::{Action, Hit, Packet};
+use crate::stack::interface::NicId;
+use crate::stack::landing::{self, Flow, HEAD, Landed, Place};
+use crate::stack::stats::Counter;
+use crate::stack::{Stack, StackMemory};
+use crate::storage::error::Result;
+use crate::storage::host::{Endpoint, Host, RxFlags};
+use crate::storage::ring::PacketRing;
+use crate::storage::slots::{Key, Slot};
+use crate::storage::time::Instant;
+use crate::udp::{META_LEN, Meta, Owner, Socket, Target, Udp, sum_before_payload, verify};
+use crate::wire::icmpv4::Unreachable;
+use crate::wire::udp::Datagram;
+
+/// The memory an engine works in.
+pub struct EngineMemory<'a, H: Host> {
+    /// The stack's.
+    pub stack: StackMemory<'a, H>,
+    /// UDP sockets.
+    pub sockets: &'a mut [Slot<Socket>],
+    /// Receive queues, one for each socket that can have one.
+    pub queues: &'a mut [PacketRing<'a, META_LEN>],
+    /// Operations.
+    pub ops: &'a mut [Slot<Op<H>>],
+}
+
+/// What operations share: what outlives each of them.
+#[derive(Debug, Default)]
+pub struct Shared {}
+
+/// What a received frame means for the host.
+#[derive(Debug)]
+pub enum Received<'f> {
+    /// Nothing to tell.
+    Nothing,
+    /// A datagram for a socket's handler.
+    Datagram {
+        /// The socket.
+        socket: Key,
+        /// Where from and where to.
+        meta: Meta,
+        /// The payload, a part of the frame.
+        payload: &'f [u8],
+    },
+}
+
+/// What a received frame means for the host, and which raw hook wants to see it.
+#[derive(Debug)]
+pub struct Outcome<'f> {
+    /// What it means.
+    pub received: Received<'f>,
+    /// Who wants to see it.
+    pub hit: Option<Hit>,
+}
+
+/// Stack, sockets and operations.
+pub struct Engine<'a, H: Host> {
+    /// The stack.
+    pub stack: Stack<'a, H>,
+    /// The sockets.
+    pub udp: Udp<'a>,
+    /// The operations.
+    pub ops: Ops<'a, H>,
+    /// What operations share.
+    pub shared: Shared,
+}
+
+impl<'a, H: Host> Engine<'a, H> {
+    /// An engine without interfaces.
+    pub fn new(host: H, memory: EngineMemory<'a, H>) -> Self {
+        Engine {
+            stack: Stack::new(host, memory.stack),
+            udp: Udp::new(memory.sockets, memory.queues),
+            ops: Ops::new(memory.ops),
+            shared: Shared::default(),
+        }
+    }
+
+    /// Sets the time of this pass; it never goes back.
+    pub fn set_now(&mut self, now: Instant) {
+        self.stack.now = self.stack.now.max(now);
+    }
+
+    /// The earliest time at which [`Self::tick`] has something to do.
+    pub fn deadline(&self) -> Instant {
+        if self.stack.wake {
+            return Instant::ZERO;
+        }
+        self.stack.deadline().min(self.ops.deadline())
+    }
+
+    /// Does what is due at this time. To be called once a pass, after the frames (design §3: a pass drains frames
+    /// before it fires timers).
+    pub fn tick(&mut self) {
+        self.stack.tick();
+        let wake = core::mem::take(&mut self.stack.wake);
+        let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
+        self.ops.tick(&mut around, wake);
+    }
+
+    /// Takes a received frame.
+    #[inline]
+    pub fn receive<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
+        let ingress = self.stack.receive(nic, frame, flags);
+        let received = self.act(ingress.action);
+        Outcome { received, hit: ingress.hit }
+    }
+
+    #[inline]
+    fn act<'f>(&mut self, action: Action<'f>) -> Received<'f> {
+        match action {
+            Action::Done => Received::Nothing,
+            Action::Udp(packet) => self.receive_udp(&packet),
+            Action::Tcp(_) => Received::Nothing,
+            Action::Fragment(_) => {
+                self.stack.stats.count(Counter::DropFragmentRoom);
+                Received::Nothing
+            }
+            Action::EchoReply(reply) => {
+                self.receive_echo_reply(&reply);
+                Received::Nothing
+            }
+            Action::Error(error) => {
+                self.receive_error(&error);
+                Received::Nothing
+            }
+        }
+    }
+
+    #[inline]
+    fn receive_udp<'f>(&mut self, packet: &Packet<'f>) -> Received<'f> {
+        let Ok(datagram) = Datagram::parse(packet.payload) else {
+            self.stack.stats.count(Counter::DropUdpMalformed);
+            return Received::Nothing;
+        };
+        let socket = match self.udp.target(packet, &datagram) {
+            Target::Socket(key) => key,
+            Target::WrongPeer => {
+                self.stack.stats.count(Counter::DropUdpPeer);
+                return Received::Nothing;
+            }
+            Target::None => {
+                self.receive_unclaimed(packet, &datagram);
+                return Received::Nothing;
+            }
+        };
+        let src = Endpoint { addr: packet.src, port: datagram.source_port() };
+        let meta = Meta { src, dst: packet.dst, nic: packet.nic };
+        let owner = self.udp.get(socket).map(|s| s.owner);
+        if let Some(Owner::Client(op)) = owner {
+            self.receive_for_client(op, socket, meta, packet, &datagram);
+            return Received::Nothing;
+        }
+        if !verify(packet, &datagram) {
+            self.stack.stats.count(Counter::DropUdpChecksum);
+            return Received::Nothing;
+        }
+        if owner == Some(Owner::Handler) {
+            return Received::Datagram { socket, meta, payload: datagram.payload() };
+        }
+        if !self.udp.enqueue(socket, meta, datagram.payload()) {
+            self.stack.stats.count(Counter::DropUdpQueue);
+        }
+        Received::Nothing
+    }
+
+    /// A datagram to a port without a socket.
+    fn receive_unclaimed(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) {
+        if !verify(packet, datagram) {
+            self.stack.stats.count(Counter::DropUdpChecksum);
+            return;
+        }
+        self.stack.stats.count(Counter::DropUdpNoSocket);
+        self.stack.send_unreachable(packet, Unreachable::PORT);
+    }
+
+    /// A datagram for an operation: to its place if it has one, then to its client.
+    #[inline]
+    fn receive_for_client(&mut self, op: u8, socket: Key, meta: Meta, packet: &Packet<'_>, datagram: &Datagram<'_>) {
+        let payload = datagram.payload();
+        let flow = Flow { src: packet.src, src_port: meta.src.port, dst_port: datagram.destination_port() };
+        let head = payload.get(..HEAD).unwrap_or(payload);
+        let place: Place<H::Memory> = match self.ops.at(op) {
+            Some(o) => each_client!(&o.client, c => Operation::<H>::place(c, &flow, head, payload.len())),
+            None => Place::NotMine,
+        };
+        let landed: Option<Landed> = match place {
+            Place::NotMine => {
+                self.stack.stats.count(Counter::DropUdpPeer);
+                return;
+            }
+            Place::Region(spot) => {
+                let verified = packet.sum_ok || !datagram.has_checksum();
+                match landing::land(&spot, payload, sum_before_payload(packet, datagram), verified) {
+                    Some(landed) => Some(landed),
+                    None => {
+                        self.stack.stats.count(Counter::DropUdpChecksum);
+                        return;
+                    }
+                }
+            }
+            Place::Stage if verify(packet, datagram) => None,
+            Place::Stage => {
+                self.stack.stats.count(Counter::DropUdpChecksum);
+                return;
+            }
+        };
+        let given = ClientDatagram { socket, meta, payload, landed };
+        self.call(op, |client, cx| each_client!(client, c => c.datagram(cx, &given)));
+    }
+
+    fn receive_echo_reply(&mut self, reply: &EchoReply<'_>) {
+        for op in 0..self.ops.capacity() {
+            if self.call(op, |client, cx| each_client!(client, c => c.echo_reply(cx, reply))) == Some(true) {
+                return;
+            }
+        }
+        self.stack.stats.count(Counter::DropPingIgnored);
+    }
+
+    fn receive_error(&mut self, error: &IcmpError) {
+        if let Some(key) = self.udp.blamed(error) {
+            if let Some(Owner::Client(op)) = self.udp.get(key).map(|s| s.owner) {
+                self.call(op, |client, cx| each_client!(client, c => c.icmp_error(cx, error)));
+            }
+            return;
+        }
+        if error.protocol == crate::wire::ipv4::Protocol::ICMP {
+            for op in 0..self.ops.capacity() {
+                self.call(op, |client, cx| each_client!(client, c => c.icmp_error(cx, error)));
+            }
+            return;
+        }
+        self.stack.stats.count(Counter::DropIcmpIgnored);
+    }
+
+    fn call<R>(&mut self, op: u8, handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R) -> Option<R> {
+        let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
+        self.ops.call(op, &mut around, handler)
+    }
+
+    /// Starts an operation and lets it send its first frame at once.
+    ///
+    /// # Errors
+    /// [`crate::storage::error::Error::NoSlot`].
+    pub fn start(&mut self, client: Client<H>) -> Result<Key> {
+        let key = self.ops.start(client)?;
+        self.call(key.index as u8, |_, _| ());
+        Ok(key)
+    }
+
+    /// Cancels an operation.
+    ///
+    /// # Errors
+    /// As [`Ops::cancel`].
+    pub fn cancel(&mut self, key: Key, why: crate::storage::error::Error) -> Result<()> {
+        let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
+        self.ops.cancel(key, why, &mut around)
+    }
+
+    /// Closes an operation.
+    ///
+    /// # Errors
+    /// As [`Ops::close`].
+    pub fn close(&mut self, key: Key) -> Result<()> {
+        let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
+        self.ops.close(key, &mut around)
+    }
+}

@@ -1,0 +1,21 @@
+//! Clients: protocols that move files, find addresses and ask for them. Each is a state machine without I/O that lives
+//! in an operation; `ops` schedules them, `engine` leads received frames to them.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+pub mod engine;
+pub mod operation;
+pub mod ops;
+#[cfg(feature = "ping")]
+pub mod ping;
+#[cfg(test)]
+mod tests;

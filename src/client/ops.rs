@@ -1,0 +1,218 @@
+//! The scheduler of operations: starts them, polls those that have something to do, keeps results until they are
+//! closed, and notes what the host is to be told.
+
+use super::engine::Shared;
+use super::operation::{Cx, Detail, Operation, Progress, Step};
+use crate::stack::Stack;
+use crate::storage::error::{Error, Result};
+use crate::storage::host::Host;
+use crate::storage::slots::{Key, Slot, Slots};
+use crate::storage::time::Instant;
+use crate::udp::Udp;
+
+/// The clients, one variant a protocol.
+#[allow(clippy::large_enum_variant)] // There is no heap to move the large ones to.
+pub enum Client<H: Host> {
+    /// Ping.
+    #[cfg(feature = "ping")]
+    Ping(super::ping::Ping),
+    /// No client at all: what is left when every feature is off.
+    Nothing(super::operation::Nothing, core::marker::PhantomData<H>),
+}
+
+/// Calls the same method on whichever client it is.
+macro_rules! each_client {
+    ($client:expr, $c:ident => $call:expr) => {
+        match $client {
+            #[cfg(feature = "ping")]
+            Client::Ping($c) => $call,
+            Client::Nothing($c, _) => $call,
+        }
+    };
+}
+pub(super) use each_client;
+
+/// An operation in its slot.
+pub struct Op<H: Host> {
+    /// The state machine.
+    pub client: Client<H>,
+    /// What it said last.
+    pub step: Step,
+    /// How far it is.
+    pub progress: Progress,
+    /// Why it failed.
+    pub detail: Detail,
+    /// It is to be polled whatever the time.
+    pub due: bool,
+    /// The host has not yet been told of the progress.
+    pub progress_news: bool,
+    /// The host has not yet been told of the end.
+    pub done_news: bool,
+}
+
+/// The operations.
+pub struct Ops<'a, H: Host> {
+    slots: Slots<'a, Op<H>>,
+    next: Instant,
+    any_due: bool,
+}
+
+/// What operations are called with, beside their own state.
+pub struct Surroundings<'c, 'a, H: Host> {
+    /// The stack.
+    pub stack: &'c mut Stack<'a, H>,
+    /// The sockets.
+    pub udp: &'c mut Udp<'a>,
+    /// What operations share.
+    pub shared: &'c mut Shared,
+}
+
+impl<'a, H: Host> Ops<'a, H> {
+    /// No operations; as many can run as there are slots, at most 255.
+    pub fn new(slots: &'a mut [Slot<Op<H>>]) -> Self {
+        Ops { slots: Slots::new(slots), next: Instant::NEVER, any_due: false }
+    }
+
+    /// Starts an operation; it is first polled in the pass that follows.
+    ///
+    /// # Errors
+    /// [`Error::NoSlot`]: as many run, or wait to be closed, as the configuration allows.
+    pub fn start(&mut self, client: Client<H>) -> Result<Key> {
+        let op = Op {
+            client,
+            step: Step::Pending(Instant::ZERO),
+            progress: Progress::default(),
+            detail: Detail::default(),
+            due: true,
+            progress_news: false,
+            done_news: false,
+        };
+        self.any_due = true;
+        self.slots.insert(op).map_err(|_| Error::NoSlot)
+    }
+
+    /// An operation.
+    pub fn get(&self, key: Key) -> Option<&Op<H>> {
+        self.slots.get(key)
+    }
+
+    /// An operation.
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut Op<H>> {
+        self.slots.get_mut(key)
+    }
+
+    /// The operation in slot `index`.
+    #[inline]
+    pub fn at(&self, index: u8) -> Option<&Op<H>> {
+        self.slots.at(usize::from(index)).map(|(_, op)| op)
+    }
+
+    /// How many operations can run.
+    pub fn capacity(&self) -> u8 {
+        u8::try_from(self.slots.capacity()).unwrap_or(u8::MAX)
+    }
+
+    /// Every operation.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut Op<H>)> {
+        self.slots.iter_mut()
+    }
+
+    /// Every operation.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &Op<H>)> {
+        self.slots.iter()
+    }
+
+    /// The earliest time at which an operation is to be polled.
+    pub fn deadline(&self) -> Instant {
+        if self.any_due { Instant::ZERO } else { self.next }
+    }
+
+    /// Calls `handler` on the operation in slot `index` if it runs, then polls it. `None` if it does not run.
+    #[inline]
+    pub fn call<R>(
+        &mut self,
+        index: u8,
+        around: &mut Surroundings<'_, 'a, H>,
+        handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R,
+    ) -> Option<R> {
+        let (_, op) = self.slots.at_mut(usize::from(index))?;
+        if matches!(op.step, Step::Done(_)) {
+            return None;
+        }
+        let mut cx = Cx {
+            stack: around.stack,
+            udp: around.udp,
+            shared: around.shared,
+            op: index,
+            progress: &mut op.progress,
+            detail: &mut op.detail,
+        };
+        let before = *cx.progress;
+        let result = handler(&mut op.client, &mut cx);
+        op.step = each_client!(&mut op.client, c => c.poll(&mut cx));
+        op.progress_news |= op.progress != before;
+        match op.step {
+            Step::Pending(at) => self.next = self.next.min(at),
+            Step::Done(_) => {
+                op.done_news = true;
+                around.udp.close_client(index);
+            }
+        }
+        Some(result)
+    }
+
+    /// Polls every operation for which it is time, or all of them when what could not be sent may go now.
+    pub fn tick(&mut self, around: &mut Surroundings<'_, 'a, H>, all: bool) {
+        let now = around.stack.now;
+        if !all && !self.any_due && now < self.next {
+            return;
+        }
+        self.any_due = false;
+        self.next = Instant::NEVER;
+        for index in 0..self.slots.capacity().min(255) {
+            let Some((_, op)) = self.slots.at_mut(index) else { continue };
+            let Step::Pending(at) = op.step else { continue };
+            if all || op.due || now >= at {
+                op.due = false;
+                self.call(index as u8, around, |_, _| ());
+            } else {
+                self.next = self.next.min(at);
+            }
+        }
+    }
+
+    /// Cancels an operation: its peer is told, its result is [`Error::Cancelled`]. Nothing happens to one that is done.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`].
+    pub fn cancel(&mut self, key: Key, why: Error, around: &mut Surroundings<'_, 'a, H>) -> Result<()> {
+        let op = self.slots.get_mut(key).ok_or(Error::BadHandle)?;
+        if matches!(op.step, Step::Done(_)) {
+            return Ok(());
+        }
+        let index = key.index as u8;
+        let mut cx = Cx {
+            stack: around.stack,
+            udp: around.udp,
+            shared: around.shared,
+            op: index,
+            progress: &mut op.progress,
+            detail: &mut op.detail,
+        };
+        each_client!(&mut op.client, c => c.cancel(&mut cx));
+        op.step = Step::Done(Err(why));
+        op.done_news = true;
+        around.udp.close_client(index);
+        Ok(())
+    }
+
+    /// Closes an operation, cancelling it first if it still runs; its handle is stale from now on.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`].
+    pub fn close(&mut self, key: Key, around: &mut Surroundings<'_, 'a, H>) -> Result<()> {
+        self.cancel(key, Error::Cancelled, around)?;
+        self.slots.remove(key);
+        Ok(())
+    }
+}

@@ -1,0 +1,316 @@
+//! UDP (RFC 768): sockets, who a datagram is for, and sending. Receive queues serve sockets that are polled; what goes
+//! to a handler or a client is handed up by reference.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+use crate::stack::Stack;
+use crate::stack::egress::{L4Header, L4Sum, Packet as Outgoing, TxError, pseudo_header, span_len};
+use crate::stack::icmp::IcmpError;
+use crate::stack::ingress::Packet;
+use crate::stack::interface::NicId;
+use crate::storage::checksum::Sum;
+use crate::storage::error::{Error, Result};
+use crate::storage::host::{Endpoint, Host, Span, Token};
+use crate::storage::ring::PacketRing;
+use crate::storage::slots::{Key, Slot, Slots};
+use crate::wire::ipv4::Protocol;
+use crate::wire::udp::{self, Datagram};
+use core::net::Ipv4Addr;
+
+/// Bytes of [`Meta`] in a receive queue.
+pub const META_LEN: usize = 12;
+
+/// Who takes what a socket receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The host's handler, called for each datagram.
+    Handler,
+    /// The host, which polls the socket's queue.
+    Queue,
+    /// The operation in this slot.
+    Client(u8),
+}
+
+/// What travels with a received datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Who sent it.
+    pub src: Endpoint,
+    /// The address it was sent to.
+    pub dst: Ipv4Addr,
+    /// Interface it came in on.
+    pub nic: NicId,
+}
+
+impl Meta {
+    fn to_bytes(self) -> [u8; META_LEN] {
+        let [a, b, c, d] = self.src.addr.octets();
+        let [e, f, g, h] = self.dst.octets();
+        let [p, q] = self.src.port.to_be_bytes();
+        [a, b, c, d, e, f, g, h, p, q, self.nic.0, 0]
+    }
+
+    fn from_bytes([a, b, c, d, e, f, g, h, p, q, nic, _]: [u8; META_LEN]) -> Meta {
+        Meta {
+            src: Endpoint { addr: Ipv4Addr::new(a, b, c, d), port: u16::from_be_bytes([p, q]) },
+            dst: Ipv4Addr::new(e, f, g, h),
+            nic: NicId(nic),
+        }
+    }
+}
+
+/// A socket.
+#[derive(Clone, Copy, Debug)]
+pub struct Socket {
+    /// Port and, where not unspecified, the only address it receives on and sends from.
+    pub local: Endpoint,
+    /// The only peer, if connected.
+    pub peer: Option<Endpoint>,
+    /// The only interface, if restricted to one.
+    pub nic: Option<NicId>,
+    /// Who takes what comes.
+    pub owner: Owner,
+    /// Time to live of what it sends.
+    pub ttl: u8,
+    /// Type of service of what it sends.
+    pub tos: u8,
+    /// Don't-fragment flag of what it sends.
+    pub dont_fragment: bool,
+}
+
+/// Whom a datagram is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// This socket.
+    Socket(Key),
+    /// The port is open, but not for this peer.
+    WrongPeer,
+    /// Nobody.
+    None,
+}
+
+/// A datagram taken from a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    /// Where it came from.
+    pub meta: Meta,
+    /// Its whole length.
+    pub len: usize,
+    /// Bytes copied; less than `len` when the buffer was too small.
+    pub copied: usize,
+}
+
+/// The sockets.
+#[derive(Debug)]
+pub struct Udp<'a> {
+    sockets: Slots<'a, Socket>,
+    queues: &'a mut [PacketRing<'a, META_LEN>],
+}
+
+impl<'a> Udp<'a> {
+    /// Sockets in `slots`; the queue at the same index belongs to each.
+    pub fn new(slots: &'a mut [Slot<Socket>], queues: &'a mut [PacketRing<'a, META_LEN>]) -> Self {
+        Udp { sockets: Slots::new(slots), queues }
+    }
+
+    /// Opens a socket on a free ephemeral port.
+    ///
+    /// # Errors
+    /// [`Error::NoSlot`]: all sockets are in use.
+    pub fn open<H: Host>(&mut self, stack: &mut Stack<'_, H>, owner: Owner) -> Result<Key> {
+        // More ports than sockets: one of the first few is free.
+        let mut port = stack.ports.next(&mut stack.host);
+        for _ in 0..=self.sockets.capacity() {
+            if !self.is_bound(port) {
+                break;
+            }
+            port = stack.ports.next(&mut stack.host);
+        }
+        let socket = Socket {
+            local: Endpoint { addr: Ipv4Addr::UNSPECIFIED, port },
+            peer: None,
+            nic: None,
+            owner,
+            ttl: 64,
+            tos: 0,
+            dont_fragment: false,
+        };
+        let key = self.sockets.insert(socket).map_err(|_| Error::NoSlot)?;
+        if let Some(queue) = self.queues.get_mut(usize::from(key.index)) {
+            queue.clear();
+        }
+        Ok(key)
+    }
+
+    /// Whether a socket has this port.
+    pub fn is_bound(&self, port: u16) -> bool {
+        self.sockets.iter().any(|(_, s)| s.local.port == port)
+    }
+
+    /// Closes a socket and drops its queue.
+    pub fn close(&mut self, key: Key) -> bool {
+        self.sockets.remove(key).is_some()
+    }
+
+    /// Closes every socket of an operation.
+    pub fn close_client(&mut self, op: u8) {
+        for index in 0..self.sockets.capacity() {
+            let owned = self.sockets.at(index).filter(|(_, s)| s.owner == Owner::Client(op)).map(|(key, _)| key);
+            if let Some(key) = owned {
+                self.sockets.remove(key);
+            }
+        }
+    }
+
+    /// Gives a socket another local endpoint; port 0 leaves the port as it is.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`]; [`Error::InUse`]: another socket has that port.
+    pub fn bind(&mut self, key: Key, local: Endpoint) -> Result<()> {
+        let clash = |(k, s): (Key, &Socket)| k != key && s.local.port == local.port;
+        if local.port != 0 && self.sockets.iter().any(clash) {
+            return Err(Error::InUse);
+        }
+        let socket = self.sockets.get_mut(key).ok_or(Error::BadHandle)?;
+        socket.local.addr = local.addr;
+        if local.port != 0 {
+            socket.local.port = local.port;
+        }
+        Ok(())
+    }
+
+    /// A socket.
+    pub fn get(&self, key: Key) -> Option<&Socket> {
+        self.sockets.get(key)
+    }
+
+    /// A socket.
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut Socket> {
+        self.sockets.get_mut(key)
+    }
+
+    /// Finds the socket for a datagram: one connected to its sender before one that takes all.
+    #[inline]
+    pub fn target(&self, packet: &Packet<'_>, datagram: &Datagram<'_>) -> Target {
+        let mut best = Target::None;
+        for (key, s) in self.sockets.iter() {
+            let here = s.local.port == datagram.destination_port()
+                && (s.local.addr.is_unspecified()
+                    || s.local.addr == packet.dst
+                    || packet.cast != crate::stack::interface::Cast::Unicast)
+                && s.nic.is_none_or(|n| n == packet.nic);
+            if !here {
+                continue;
+            }
+            match s.peer {
+                Some(p) if p.addr == packet.src && p.port == datagram.source_port() => return Target::Socket(key),
+                Some(_) if best == Target::None => best = Target::WrongPeer,
+                Some(_) => {}
+                None => best = Target::Socket(key),
+            }
+        }
+        best
+    }
+
+    /// The socket whose datagram an ICMP error is about: local and remote port and both addresses must fit
+    /// (RFC 5927 §4, RFC 1122 §4.1.3.3).
+    pub fn blamed(&self, error: &IcmpError) -> Option<Key> {
+        if error.protocol != Protocol::UDP {
+            return None;
+        }
+        let about = |s: &Socket| {
+            s.local.port == error.src_port
+                && (s.local.addr.is_unspecified() || s.local.addr == error.src)
+                && s.peer.is_none_or(|p| p.addr == error.dst && p.port == error.dst_port)
+        };
+        self.sockets.iter().find(|(_, s)| about(s)).map(|(k, _)| k)
+    }
+
+    /// Sends a datagram: to `dst`, else to the connected peer.
+    ///
+    /// # Errors
+    /// [`TxError::Invalid`] for a socket that is closed or has no destination; else as [`Stack::send`].
+    pub fn send<H: Host>(
+        &self,
+        stack: &mut Stack<'_, H>,
+        key: Key,
+        dst: Option<Endpoint>,
+        body: &[Span<'_, H::Memory>],
+        queue: bool,
+    ) -> core::result::Result<(), TxError> {
+        let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
+        let dst = dst.or(socket.peer).ok_or(TxError::Invalid)?;
+        send(stack, socket, dst, body, queue)
+    }
+
+    /// Puts a datagram into its socket's queue; `false` when there is no room.
+    pub fn enqueue(&mut self, key: Key, meta: Meta, payload: &[u8]) -> bool {
+        match self.queues.get_mut(usize::from(key.index)) {
+            Some(queue) => queue.push(&meta.to_bytes(), payload),
+            None => false,
+        }
+    }
+
+    /// Takes the oldest datagram from a socket's queue.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`]; [`Error::Again`]: the queue is empty.
+    pub fn dequeue(&mut self, key: Key, buffer: &mut [u8]) -> Result<Received> {
+        self.sockets.get(key).ok_or(Error::BadHandle)?;
+        let queue = self.queues.get_mut(usize::from(key.index)).ok_or(Error::Again)?;
+        let popped = queue.pop(buffer).ok_or(Error::Again)?;
+        Ok(Received { meta: Meta::from_bytes(popped.meta), len: popped.len, copied: popped.copied })
+    }
+}
+
+/// Sends a datagram as `socket` would, which need not be in any table.
+///
+/// # Errors
+/// As [`Stack::send`].
+pub fn send<H: Host>(
+    stack: &mut Stack<'_, H>,
+    socket: &Socket,
+    dst: Endpoint,
+    body: &[Span<'_, H::Memory>],
+    queue: bool,
+) -> core::result::Result<(), TxError> {
+    let len: usize = body.iter().map(span_len).sum();
+    let payload_len = u16::try_from(len).map_err(|_| TxError::TooBig(usize::from(u16::MAX)))?;
+    let header = udp::Repr { source_port: socket.local.port, destination_port: dst.port, payload_len };
+    stack.send(&Outgoing {
+        src: socket.local.addr,
+        dst: dst.addr,
+        nic: socket.nic,
+        protocol: Protocol::UDP,
+        ttl: socket.ttl,
+        tos: socket.tos,
+        dont_fragment: socket.dont_fragment,
+        header: L4Header::new(&header.emit([0; 2]), L4Sum::Udp(6)),
+        body,
+        token: Token(0),
+        queue,
+    })
+}
+
+/// The sum of what the checksum of `datagram` covers ahead of its payload.
+#[inline]
+pub fn sum_before_payload(packet: &Packet<'_>, datagram: &Datagram<'_>) -> Sum {
+    pseudo_header(packet.src, packet.dst, Protocol::UDP, usize::from(datagram.len())) + Sum::of_array(datagram.head())
+}
+
+/// Whether the checksum of `datagram` holds, or need not be looked at (RFC 768: zero means none).
+#[inline]
+pub fn verify(packet: &Packet<'_>, datagram: &Datagram<'_>) -> bool {
+    packet.sum_ok
+        || !datagram.has_checksum()
+        || (sum_before_payload(packet, datagram) + Sum::of(datagram.payload())).holds()
+}
