@@ -53,14 +53,16 @@ esac
 
 # The rustup or Debian source tree, the registry and this directory: none of their names may show in the object.
 sysroot=$("$RUSTC" --print sysroot)
-remap="--remap-path-prefix=$PWD=/bootlace --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$sysroot=/rust"
-[ "$name" = host ] || remap="$remap --remap-path-prefix=$(readlink -f "$lib")=/rust/library"
+sep=$(printf '\037') # cargo's separator: a path may hold spaces
+remap="--remap-path-prefix=$PWD=/bootlace$sep--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo$sep--remap-path-prefix=$sysroot=/rust"
+[ "$name" = host ] || remap="$remap$sep--remap-path-prefix=$(readlink -f "$lib")=/rust/library"
 tables="-Cforce-unwind-tables=no"
 [ "$name" = host ] && tables=
 
 export CARGO_PROFILE_RELEASE_OPT_LEVEL="$opt" CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_PANIC=abort
 export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 CARGO_INCREMENTAL=0
-export RUSTFLAGS="-Awarnings $flags $tables $remap ${EXTRA_FLAGS:-}"
+CARGO_ENCODED_RUSTFLAGS=$(printf '%s' "-Awarnings $flags $tables ${EXTRA_FLAGS:-}" | tr -s ' ' | sed 's/ $//' | tr ' ' '\037')$sep$remap
+export CARGO_ENCODED_RUSTFLAGS
 # shellcheck disable=SC2086
 "$CARGO" rustc -q --lib --release --crate-type staticlib $features --target "$rust" --target-dir "$work/$name" $std
 

@@ -1,0 +1,136 @@
+#!/bin/sh
+# What the shipped object exports and needs, that it is the same from any directory, that it shares an image with another
+# Rust library, and that no forbidden register or instruction is in it. `test` takes the host and three other targets,
+# one of them big-endian; `long` takes all.
+set -u
+cd "$(dirname "$0")/.."
+. scripts/suite.sh
+. scripts/targets.sh
+kind=${1:-test}
+[ "$kind" = ports ] && { finish; exit; }
+. scripts/cargo.sh
+scratch=target/symbols
+rm -rf "$scratch"
+mkdir -p "$scratch"
+
+symbols() { # symbols FILE: `defined NAME` or `undefined NAME` a line, global ones only
+    readelf -sW "$1" | awk '($5 == "GLOBAL" || $5 == "WEAK") && $8 != "" { print ($7 == "UND" ? "undefined" : "defined"), $8 }' | sort -u
+}
+exports_only_lace() { symbols "$1" | grep '^defined' && ! symbols "$1" | grep '^defined' | grep -v '^defined lace_'; }
+needs_only_mem() { ! symbols "$1" | grep '^undefined' | grep -Ev '^undefined (memcpy|memmove|memset|memcmp)$'; }
+one_object() { [ "$("${cross}ar" t "$1")" = bootlace.o ]; }
+no_static_data() { # a stack keeps nothing outside its block of memory
+    ! readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\] *//' | awk '$7 ~ /W/ && $1 !~ /^\.data\.rel\.ro/ && $5 !~ /^0+$/' | grep .
+}
+
+# Instructions by target: `tab` mnemonic, or a register name as a word.
+forbidden() {
+    case $1 in
+    armv7-uboot) echo '\<(r9|sb)\>' ;;
+    aarch64-uboot) echo '\<[wx]18\>' ;;
+    esac
+}
+float() {
+    case $1 in
+    armv7* | thumb*) echo '	(v[a-z0-9.]+)	' ;;
+    aarch64*) echo '\<[qdshbv][0-9]+(\.|\>)' ;;
+    riscv*) echo '	(f(l|s|ld|sd|lw|sw|mv|add|sub|mul|div|cvt|sgnj|madd)[a-z0-9.]*|c\.f[a-z]+)	' ;;
+    mips*) echo '\$f[0-9]+' ;;
+    powerpc) echo '	(f[a-z]+|lf[sd]u?x?|stf[sd]u?x?|stfiwx)\.?	' ;;
+    x86*) echo '%(xmm|ymm|zmm|mm|st)' ;;
+    s390x) echo '%[fv][0-9]+' ;;
+    esac
+}
+disassembly_without() { # disassembly_without TARGET PATTERN
+    "${cross}objdump" -d "target/dist/$1/libbootlace.a" >"$scratch/$1.dis" || return 1
+    grep -q ' <lace_version>:' "$scratch/$1.dis" || { echo "no code disassembled"; return 1; }
+    # relocation-free text only: symbol names in <> are not registers
+    ! sed 's/<[^>]*>//g' "$scratch/$1.dis" | grep -E -m5 "$2"
+}
+links_bare() { # links_bare TARGET: a freestanding program under the bootloader's flags, nothing undefined
+    # shellcheck disable=SC2086
+    "${cross}gcc" $cflags -ffreestanding -fno-stack-protector -nostdlib -static -O1 -Wall -Wextra -Werror -Wl,--fatal-warnings -Wl,-z,noexecstack \
+        -Wl,-e,_start -Iinclude ffi-tests/symbols/bare.c "target/dist/$1/libbootlace.a" -o "$scratch/$1.bare" || return 1
+}
+links_whole() { # boards link with --whole-archive, and without garbage collection
+    # shellcheck disable=SC2086
+    "${cross}gcc" $cflags -ffreestanding -fno-stack-protector -nostdlib -static -O1 -Wl,-e,_start -Iinclude ffi-tests/symbols/bare.c \
+        -Wl,--whole-archive "target/dist/$1/libbootlace.a" -Wl,--no-whole-archive -o "$scratch/$1.whole"
+}
+
+one_target() {
+    t=$1
+    check "lib_$t" scripts/lib.sh "$t"
+    lib=target/dist/$t/libbootlace.a
+    [ -e "$lib" ] || return
+    target_facts "$t"
+    check "one_object_$t" one_object "$lib"
+    check "exports_only_lace_$t" exports_only_lace "$lib"
+    check "needs_only_mem_$t" needs_only_mem "$lib"
+    check "no_static_data_$t" no_static_data "$lib"
+    case $t in host) return ;; esac
+    check "links_bare_$t" links_bare "$t"
+    check "links_whole_archive_$t" links_whole "$t"
+    check "no_float_$t" disassembly_without "$t" "$(float "$t")"
+    [ -z "$(forbidden "$t")" ] || check "reserved_register_$t" disassembly_without "$t" "$(forbidden "$t")"
+}
+
+case $kind in
+test) targets="host armv7-uboot mips32be thumbv7em" ;;
+*) targets=$ALL_TARGETS ;;
+esac
+for t in $targets; do one_target "$t"; done
+
+# The checks above find what they look for.
+plain_c() { echo 'float f(float a, float b) { return a * b; } int g(void) { register int s __asm__("r9"); __asm__ volatile("mov %0, #1" : "=r"(s)); return s; }'; }
+finds_float() { plain_c | "$1" -x c -c $2 -O1 -o "$scratch/float.o" - && arm-none-eabi-objdump -d "$scratch/float.o" | grep -E "$(float armv7)"; }
+finds_r9() { plain_c | arm-none-eabi-gcc -x c -c -mcpu=cortex-a7 -O1 -o "$scratch/r9.o" - && arm-none-eabi-objdump -d "$scratch/r9.o" | grep -E "$(forbidden armv7-uboot)"; }
+if command -v arm-none-eabi-gcc >/dev/null; then
+    check patterns_find_float finds_float arm-none-eabi-gcc "-mcpu=cortex-a7 -mfpu=vfpv4 -mfloat-abi=hard"
+    check patterns_find_r9 finds_r9
+else
+    skip patterns "arm-none-eabi-gcc is not installed"
+fi
+
+# The host: with another Rust library, in every kind of program.
+two() { cc -O1 -Wall -Wextra -Werror "$@" -Iinclude ffi-tests/symbols/two.c target/dist/host/libbootlace.a "$scratch/libother.a" -o "$scratch/two" && "$scratch/two"; }
+whole() { two -Wl,--whole-archive target/dist/host/libbootlace.a -Wl,--no-whole-archive; }
+other() {
+    "${RUSTC:-rustc}" --edition 2021 --crate-type staticlib -O -Cpanic=abort -o "$scratch/libother.a" ffi-tests/symbols/other.rs &&
+        readelf -sW "$scratch/libother.a" 2>/dev/null | grep -q 'rust_begin_unwind'
+}
+check other_library_has_a_handler other
+check two_rust_libraries_pie two -fPIE -pie
+check two_rust_libraries_static two -static -no-pie
+check two_rust_libraries_whole_archive whole
+check two_rust_libraries_shared two -Wl,-z,text -Wl,--fatal-warnings
+
+# The same bytes from any directory.
+elsewhere() {
+    dir=$(mktemp -d "${TMPDIR:-/tmp}/somewhere else.XXXXXX") || return 1
+    git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$dir" &&
+        (cd "$dir" && unset OUT && scripts/lib.sh "$1") && cmp "$dir/target/dist/$1/libbootlace.a" "target/dist/$1/libbootlace.a"
+    status=$?
+    rm -rf "$dir"
+    return $status
+}
+no_paths() { ! strings -a "$1" | grep -F -e "$PWD" -e "$HOME"; }
+check reproducible_host elsewhere host
+check no_paths_host no_paths target/dist/host/libbootlace.a
+[ "$kind" = long ] && check reproducible_thumbv7em elsewhere thumbv7em
+
+# Bad input.
+says() { # says STATUS TEXT COMMAND…
+    want=$1 text=$2; shift 2
+    out=$("$@" 2>&1); got=$?
+    echo "$got: $out"
+    [ "$got" = "$want" ] && case $out in *"$text"*) true ;; *) false ;; esac
+}
+check unknown_target says 2 "unknown target: vax" scripts/lib.sh vax
+mkdir -p "$scratch/bin"
+for tool in sh dirname sed cat env mkdir rm grep awk sort head uname readlink tr cargo rustc id printf; do
+    ln -sf "$(command -v $tool)" "$scratch/bin/$tool" 2>/dev/null
+done
+check missing_compiler says 1 "gcc-mips-linux-gnu" env PATH="$PWD/$scratch/bin" scripts/lib.sh mips32be
+check missing_sources says 1 "rust-web-src" env LACE_RUSTC=/nonexistent scripts/lib.sh thumbv7em
+finish

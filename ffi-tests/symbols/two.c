@@ -1,0 +1,17 @@
+/* Bootlace and a second Rust library in one program. */
+#include <bootlace.h>
+
+extern uint64_t other_sum(const uint32_t *values, uint32_t index, uint64_t divisor);
+
+/* The second library's core was built to unwind and names this; the first one needs nothing of the kind. */
+void rust_eh_personality(void);
+void rust_eh_personality(void)
+{
+}
+
+int main(void)
+{
+	static const uint32_t values[4] = { 1, 2, 30, 4 };
+
+	return other_sum(values, 2, 3) == 10 && lace_version() != 0 ? 0 : 1;
+}
