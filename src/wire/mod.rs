@@ -20,9 +20,14 @@ pub mod ethernet;
 pub mod icmpv4;
 pub mod igmp;
 pub mod ipv4;
+pub mod mount;
+pub mod nfs3;
+pub mod portmap;
+pub mod rpc;
 pub mod tcp;
 pub mod tftp;
 pub mod udp;
+pub mod xdr;
 
 #[cfg(test)]
 mod testing;
