@@ -4,20 +4,23 @@
 
 use super::operation::{Cx, Datagram as ClientDatagram, Operation};
 use super::ops::{Client, Op, Ops, Surroundings, each_client};
-use crate::stack::icmp::{EchoReply, IcmpError};
+use crate::stack::icmp::{EchoReply, ErrorKind, IcmpError};
 use crate::stack::ingress::{Action, Hit, Packet};
 use crate::stack::interface::NicId;
-use crate::stack::landing::{self, Flow, HEAD, Landed, Place};
+use crate::stack::landing::{self, Expect, Flow, HEAD, KEPT_HEADER, Landed, Place, Spot, Verdict};
 use crate::stack::stats::Counter;
 use crate::stack::{Stack, StackMemory};
 use crate::storage::error::Result;
 use crate::storage::host::{Endpoint, Host, RxFlags};
 use crate::storage::ring::PacketRing;
 use crate::storage::slots::{Key, Slot};
-use crate::storage::time::Instant;
+use crate::storage::time::{Duration, Instant};
 use crate::udp::{META_LEN, Meta, Owner, Socket, Target, Udp, sum_before_payload, verify};
+use crate::wire::ethernet::Address;
 use crate::wire::icmpv4::Unreachable;
+use crate::wire::ipv4::Protocol;
 use crate::wire::udp::Datagram;
+use core::net::Ipv4Addr;
 
 /// The memory an engine works in.
 pub struct EngineMemory<'a, H: Host> {
@@ -49,6 +52,16 @@ pub enum Received<'f> {
         /// The payload, a part of the frame.
         payload: &'f [u8],
     },
+    /// A datagram for a socket's handler that came in fragments: see [`Engine::staged`]. To be ended by
+    /// [`Engine::release_staged`].
+    Staged {
+        /// The socket.
+        socket: Key,
+        /// Where from and where to.
+        meta: Meta,
+        /// Names the datagram.
+        index: usize,
+    },
 }
 
 /// What a received frame means for the host, and which raw hook wants to see it.
@@ -58,6 +71,54 @@ pub struct Outcome<'f> {
     pub received: Received<'f>,
     /// Who wants to see it.
     pub hit: Option<Hit>,
+}
+
+/// The operations as landing sees them.
+struct Expectations<'e, 'a, H: Host> {
+    ops: &'e Ops<'a, H>,
+    udp: &'e Udp<'a>,
+}
+
+impl<H: Host> Expect for Expectations<'_, '_, H> {
+    type Memory = H::Memory;
+
+    fn place(&self, flow: &Flow, head: &[u8], len: usize) -> (Place<H::Memory>, u8) {
+        let Some(op) = self.udp.client_at(flow.dst_port) else {
+            // A socket of the host's gets the whole datagram; the socket table decides which.
+            return (if self.udp.is_bound(flow.dst_port) { Place::Stage } else { Place::NotMine }, 0);
+        };
+        let place = match self.ops.at(op) {
+            Some(o) if o.is_running() => each_client!(&o.client, c => Operation::<H>::place(c, flow, head, len)),
+            _ => Place::NotMine,
+        };
+        (place, op)
+    }
+
+    fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<(Spot<H::Memory>, u8, Duration)> {
+        let mut left = nth;
+        for op in 0..self.ops.capacity() {
+            let Some(o) = self.ops.at(op).filter(|o| o.is_running()) else { continue };
+            // Ranges are few: as many as landing has slots, and one.
+            for i in 0..=left {
+                match each_client!(&o.client, c => Operation::<H>::guess(c, src, i)) {
+                    Some(spot) if i == left => return Some((spot, op, self.patience(op))),
+                    Some(_) => {}
+                    None => {
+                        left = left.saturating_sub(i);
+                        break;
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn patience(&self, claimant: u8) -> Duration {
+        match self.ops.at(claimant) {
+            Some(o) => each_client!(&o.client, c => Operation::<H>::patience(c)),
+            None => Duration::ZERO,
+        }
+    }
 }
 
 /// Stack, sockets and operations.
@@ -119,10 +180,7 @@ impl<'a, H: Host> Engine<'a, H> {
             Action::Done => Received::Nothing,
             Action::Udp(packet) => self.receive_udp(&packet),
             Action::Tcp(_) => Received::Nothing,
-            Action::Fragment(_) => {
-                self.stack.stats.count(Counter::DropFragmentRoom);
-                Received::Nothing
-            }
+            Action::Fragment(packet) => self.receive_fragment(&packet),
             Action::EchoReply(reply) => {
                 self.receive_echo_reply(&reply);
                 Received::Nothing
@@ -197,6 +255,9 @@ impl<'a, H: Host> Engine<'a, H> {
                 return;
             }
             Place::Region(spot) => {
+                if spot.len > 0 {
+                    self.stack.landing.take_over(op, spot.at, None);
+                }
                 let verified = packet.sum_ok || !datagram.has_checksum();
                 match landing::land(&spot, payload, sum_before_payload(packet, datagram), verified) {
                     Some(landed) => Some(landed),
@@ -212,8 +273,63 @@ impl<'a, H: Host> Engine<'a, H> {
                 return;
             }
         };
-        let given = ClientDatagram { socket, meta, payload, landed };
+        let given = ClientDatagram { socket, meta, payload, len: payload.len(), landed };
         self.call(op, |client, cx| each_client!(client, c => c.datagram(cx, &given)));
+    }
+
+    /// A fragment: to its place, or to a staging buffer.
+    fn receive_fragment<'f>(&mut self, packet: &Packet<'f>) -> Received<'f> {
+        let expectations = Expectations { ops: &self.ops, udp: &self.udp };
+        match self.stack.landing.fragment(self.stack.now, packet, &expectations) {
+            Verdict::Kept => {}
+            Verdict::Dropped(counter) => self.stack.stats.count(counter),
+            Verdict::Landed(index) => self.receive_landed(index),
+            Verdict::Staged(index) => return self.receive_staged(index),
+        }
+        Received::Nothing
+    }
+
+    fn receive_landed(&mut self, index: usize) {
+        self.stack.stats.count(Counter::Reassembled);
+        // The header is copied out, because the client may do anything to the stack.
+        let mut header: heapless::Vec<u8, KEPT_HEADER> = heapless::Vec::new();
+        let Some(whole) = self.stack.landing.landed(index) else { return };
+        let (op, flow, landed, len) = (whole.claimant, whole.flow, whole.landed, whole.len);
+        let src = Endpoint { addr: flow.src, port: flow.src_port };
+        let meta = Meta { src, dst: whole.dst, nic: whole.nic };
+        // As long as what was kept: it fits.
+        let _ = header.extend_from_slice(whole.header);
+        self.stack.landing.confirmed(index);
+        let Some(socket) = self.udp.of_client(op, flow.dst_port) else { return };
+        let given = ClientDatagram { socket, meta, payload: &header, len, landed: Some(landed) };
+        self.call(op, |client, cx| each_client!(client, c => c.datagram(cx, &given)));
+    }
+
+    fn receive_staged<'f>(&mut self, index: usize) -> Received<'f> {
+        self.stack.stats.count(Counter::Reassembled);
+        let own_mac = self.stack.landing.nic_of(index).and_then(|nic| self.stack.interface(nic)).map(|i| i.mac);
+        let Some(staged) = self.stack.landing.take_staged(index, own_mac.unwrap_or(Address::ZERO)) else {
+            return Received::Nothing;
+        };
+        let flags = if staged.sum_ok { RxFlags::L4_SUM_OK } else { RxFlags::empty() };
+        let ingress = self.stack.receive_reassembled(staged.nic, staged.frame(), flags);
+        let (received, pinned) = match self.act(ingress.action) {
+            Received::Datagram { socket, meta, .. } => (Received::Staged { socket, meta, index }, true),
+            _ => (Received::Nothing, false),
+        };
+        self.stack.landing.return_staged(staged, pinned);
+        received
+    }
+
+    /// A reassembled datagram that a handler is to see: rebuilt Ethernet and IPv4 headers, UDP header, payload. It stays
+    /// until [`Self::release_staged`].
+    pub fn staged(&self, index: usize) -> Option<&[u8]> {
+        self.stack.landing.pinned(index)
+    }
+
+    /// The handler has seen the datagram.
+    pub fn release_staged(&mut self, index: usize) {
+        self.stack.landing.release(index);
     }
 
     fn receive_echo_reply(&mut self, reply: &EchoReply<'_>) {
@@ -226,13 +342,18 @@ impl<'a, H: Host> Engine<'a, H> {
     }
 
     fn receive_error(&mut self, error: &IcmpError) {
+        if let ErrorKind::FragmentationNeeded(mtu) = error.kind
+            && (self.udp.blamed(error).is_some() || error.protocol == Protocol::ICMP)
+        {
+            self.stack.path_mtu.learn(self.stack.now, error.dst, mtu, error.len);
+        }
         if let Some(key) = self.udp.blamed(error) {
             if let Some(Owner::Client(op)) = self.udp.get(key).map(|s| s.owner) {
                 self.call(op, |client, cx| each_client!(client, c => c.icmp_error(cx, error)));
             }
             return;
         }
-        if error.protocol == crate::wire::ipv4::Protocol::ICMP {
+        if error.protocol == Protocol::ICMP {
             for op in 0..self.ops.capacity() {
                 self.call(op, |client, cx| each_client!(client, c => c.icmp_error(cx, error)));
             }

@@ -3,11 +3,11 @@
 use crate::stack::Stack;
 use crate::stack::egress::TxError;
 use crate::stack::icmp::{EchoReply, IcmpError};
-use crate::stack::landing::{Flow, Landed, Place};
+use crate::stack::landing::{Flow, Landed, Place, Spot};
 use crate::storage::error::{Error, Result};
 use crate::storage::host::{Endpoint, Host, Span};
 use crate::storage::slots::Key;
-use crate::storage::time::Instant;
+use crate::storage::time::{Duration, Instant};
 use crate::udp::{Meta, Owner, Udp};
 use core::net::Ipv4Addr;
 
@@ -100,8 +100,10 @@ pub struct Datagram<'d> {
     pub socket: Key,
     /// Where from and where to.
     pub meta: Meta,
-    /// Its payload. If it landed, the part that lies in the region is here too.
+    /// Its payload. If it landed, only the header that `place` named is sure to be here.
     pub payload: &'d [u8],
+    /// Length of the whole payload in bytes.
+    pub len: usize,
     /// What part of it went straight to the region that `place` named.
     pub landed: Option<Landed>,
 }
@@ -159,6 +161,18 @@ pub trait Operation<H: Host> {
     fn place(&self, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
         let _ = (flow, head, len);
         Place::Stage
+    }
+
+    /// The `nth` lowest range that is expected from `src` and not confirmed, for fragments that come before their first:
+    /// only ranges with the client's usual header length. `None` when there are no more.
+    fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
+        let _ = (src, nth);
+        None
+    }
+
+    /// How long the pieces of one datagram may take: max(4 × RTT, 250 ms), 1 s before an RTT is known.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(1)
     }
 
     /// Takes a datagram that came to one of its sockets.

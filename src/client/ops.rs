@@ -50,6 +50,13 @@ pub struct Op<H: Host> {
     pub done_news: bool,
 }
 
+impl<H: Host> Op<H> {
+    /// Whether it goes on.
+    pub fn is_running(&self) -> bool {
+        matches!(self.step, Step::Pending(_))
+    }
+}
+
 /// The operations.
 pub struct Ops<'a, H: Host> {
     slots: Slots<'a, Op<H>>,
@@ -156,6 +163,7 @@ impl<'a, H: Host> Ops<'a, H> {
             Step::Done(_) => {
                 op.done_news = true;
                 around.udp.close_client(index);
+                around.stack.landing.end_claims(index);
             }
         }
         Some(result)
@@ -203,6 +211,7 @@ impl<'a, H: Host> Ops<'a, H> {
         op.step = Step::Done(Err(why));
         op.done_news = true;
         around.udp.close_client(index);
+        around.stack.landing.end_claims(index);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Ping: echo requests (RFC 792) to one host, with round-trip statistics.
 
 use super::operation::{Cx, DetailKind, Operation, Step, icmp_meaning};
-use crate::stack::egress::{L4Header, L4Sum, MAX_BODY, Packet, TxError};
+use crate::stack::egress::{L4Header, L4Sum, Packet, TxError};
 use crate::stack::icmp::{EchoReply, ErrorKind, IcmpError};
 use crate::storage::error::Error;
 use crate::storage::host::{Host, Span, Token};
@@ -23,6 +23,9 @@ const PATTERN: [u8; 1472] = {
     }
     bytes
 };
+
+/// Spans that make up the longest payload.
+const SPANS: usize = MAX_SIZE.div_ceil(PATTERN.len());
 
 /// What to ask for.
 #[derive(Clone, Copy, Debug)]
@@ -119,12 +122,12 @@ impl Ping {
     fn send<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>, id: u16) -> Result<(), TxError> {
         let seq = self.statistics.sent as u16;
         let header = Message::EchoRequest { id, seq, data: &[] }.emit_head([0; 2]);
-        let mut body: heapless::Vec<Span<'_, H::Memory>, MAX_BODY> = heapless::Vec::new();
+        let mut body: heapless::Vec<Span<'_, H::Memory>, SPANS> = heapless::Vec::new();
         let mut left = self.request.size;
         while left > 0 {
             let part = PATTERN.get(..left).unwrap_or(&PATTERN);
             left = left.saturating_sub(part.len());
-            body.push(Span::Bytes(part)).map_err(|_| TxError::TooBig(MAX_BODY.saturating_mul(PATTERN.len())))?;
+            body.push(Span::Bytes(part)).map_err(|_| TxError::TooBig(MAX_SIZE))?;
         }
         cx.stack.send(&Packet {
             src: Ipv4Addr::UNSPECIFIED,

@@ -84,7 +84,7 @@ fn a_handler_gets_the_datagram_and_a_send_waits_for_the_neighbour() {
         Received::Datagram { socket: s, meta, payload } => {
             assert_eq!((s, meta.src.port, payload), (socket, 7, &b"hello"[..]));
         }
-        Received::Nothing => panic!("the datagram is for the socket"),
+        other => panic!("the datagram is for the socket: {other:?}"),
     }
     let engine = &mut rig.engine;
     let dst = Endpoint { addr: other.ip, port: 7 };

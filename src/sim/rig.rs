@@ -6,6 +6,7 @@ use crate::client::engine::{Engine, EngineMemory, Outcome};
 use crate::stack::StackMemory;
 use crate::stack::frames::{TxSlot, WaitSlot};
 use crate::stack::interface::{Cidr, Interface, NicId};
+use crate::stack::landing::{Slot as LandingSlot, Staging};
 use crate::stack::neighbour::Entry;
 use crate::storage::host::{NicCaps, RxFlags};
 use crate::storage::ring::PacketRing;
@@ -40,6 +41,12 @@ pub struct Limits {
     pub queue: usize,
     /// Operations.
     pub ops: usize,
+    /// Datagrams landing at once.
+    pub landing: usize,
+    /// Staging buffers.
+    pub staging: usize,
+    /// Bytes of each, headroom included.
+    pub staging_bytes: usize,
     /// MTU.
     pub mtu: u16,
 }
@@ -56,6 +63,9 @@ impl Default for Limits {
             sockets: 8,
             queue: 4096,
             ops: 8,
+            landing: 8,
+            staging: 2,
+            staging_bytes: 65_535 + 14,
             mtu: 1500,
         }
     }
@@ -80,6 +90,9 @@ pub fn memory(limits: &Limits) -> EngineMemory<'static, SimHost> {
             hooks: leak(limits.hooks, || None),
             tx: leak(limits.tx, || TxSlot::new(bytes(frame))),
             wait: leak(limits.wait, || WaitSlot::new(bytes(frame))),
+            landing: leak(limits.landing, LandingSlot::new),
+            staging: leak(limits.staging, || Staging::new(bytes(limits.staging_bytes))),
+            staging_timeout: Duration::from_secs(30),
         },
         sockets: leak(limits.sockets, || Slot::EMPTY),
         queues: leak(limits.sockets, || PacketRing::new(bytes(limits.queue))),

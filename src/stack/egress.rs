@@ -275,7 +275,8 @@ impl<'a, H: Host> Stack<'a, H> {
     /// Largest transport payload (header included) that goes to `dst` in one frame, in bytes.
     pub fn path_room(&self, dst: Ipv4Addr, nic: Option<NicId>) -> Result<usize, TxError> {
         let hop = self.route(Ipv4Addr::UNSPECIFIED, dst, nic)?;
-        let mtu = self.interface(hop.nic).ok_or(TxError::NetworkDown)?.mtu;
+        let link = self.interface(hop.nic).ok_or(TxError::NetworkDown)?.mtu;
+        let mtu = self.path_mtu.get(self.now, dst).unwrap_or(link).min(link);
         Ok(usize::from(mtu).saturating_sub(ipv4::HEADER_LEN))
     }
 
@@ -291,9 +292,10 @@ impl<'a, H: Host> Stack<'a, H> {
         }
         let body_len: usize = packet.body.iter().map(span_len).sum();
         let l4_len = packet.header.len.saturating_add(body_len);
-        let room = usize::from(iface.mtu).saturating_sub(ipv4::HEADER_LEN);
+        let mtu = self.path_mtu.get(self.now, packet.dst).unwrap_or(iface.mtu).min(iface.mtu);
+        let room = usize::from(mtu).saturating_sub(ipv4::HEADER_LEN);
         if l4_len > room {
-            return Err(TxError::TooBig(room));
+            return self.send_fragments(packet, hop, l4_len, room);
         }
         let mac = self.next_hop_mac(&hop);
         let dst_mac = match mac {
@@ -304,7 +306,8 @@ impl<'a, H: Host> Stack<'a, H> {
         let id = self.next_ident();
         let iface = self.interfaces.get_mut(usize::from(hop.nic.0)).and_then(Option::as_mut);
         let iface = iface.ok_or(TxError::NetworkDown)?;
-        let mut headers = build_headers(iface, &hop, dst_mac, packet, l4_len, id);
+        let part = Part { len: l4_len, id, more: false, offset: 0 };
+        let mut headers = build_headers(iface, &hop, dst_mac, packet, part, l4_len);
         if mac.is_err() {
             let sum = sum_spans(packet.body)?;
             headers.finish(sum, false);
@@ -323,6 +326,48 @@ impl<'a, H: Host> Stack<'a, H> {
         let sent = transmit(iface, &mut self.frames, headers, hop.nic, packet, body_len);
         count_tx(&mut self.stats, &sent);
         sent
+    }
+
+    /// Sends a packet in fragments (RFC 791 §3.2). The transport checksum is computed over the whole first; each frame
+    /// then carries its part of the spans, which a gathering NIC takes from where they lie.
+    #[cold]
+    fn send_fragments(
+        &mut self,
+        packet: &Packet<'_, H::Memory>,
+        hop: Hop,
+        l4_len: usize,
+        room: usize,
+    ) -> Result<(), TxError> {
+        let unit = room & !7;
+        if packet.dont_fragment || l4_len > usize::from(ipv4::MAX_PAYLOAD_LEN) || unit <= packet.header.len {
+            return Err(TxError::TooBig(room));
+        }
+        let dst_mac = self.next_hop_mac(&hop)?;
+        let id = self.next_ident();
+        let body_sum = sum_spans(packet.body)?;
+        let mut offset = 0usize;
+        while offset < l4_len {
+            let len = unit.min(l4_len.saturating_sub(offset));
+            let end = offset.saturating_add(len);
+            let part = Part { len, id, more: end < l4_len, offset: offset as u16 };
+            let iface = self.interfaces.get_mut(usize::from(hop.nic.0)).and_then(Option::as_mut);
+            let iface = iface.ok_or(TxError::NetworkDown)?;
+            let mut headers = build_headers(iface, &hop, dst_mac, packet, part, l4_len);
+            if offset == 0 {
+                headers.finish(body_sum, false);
+            }
+            let from = offset.saturating_sub(packet.header.len);
+            let body_len = if offset == 0 { len.saturating_sub(packet.header.len) } else { len };
+            let body = cut(packet.body, from, body_len).ok_or(TxError::Invalid)?;
+            // The checksum is in place: a frame's part of the body is not summed again.
+            let frame = Packet { header: L4Header { sum: L4Sum::None, ..packet.header }, body: &body, ..*packet };
+            headers.sum = L4Sum::None;
+            let sent = transmit(iface, &mut self.frames, headers, hop.nic, &frame, body_len);
+            count_tx(&mut self.stats, &sent);
+            sent?;
+            offset = end;
+        }
+        Ok(())
     }
 
     /// Sends a frame whose bytes are all given, Ethernet header included; padded to the minimum.
@@ -380,8 +425,8 @@ fn build_headers<N: Nic<Memory = M>, M: Memory>(
     hop: &Hop,
     dst: Address,
     packet: &Packet<'_, M>,
+    part: Part,
     l4_len: usize,
-    id: u16,
 ) -> Headers {
     let mut h = Headers {
         bytes: [0; MAX_HEADERS],
@@ -399,13 +444,13 @@ fn build_headers<N: Nic<Memory = M>, M: Memory>(
         source: hop.src,
         destination: packet.dst,
         protocol: packet.protocol,
-        payload_len: u16::try_from(l4_len).unwrap_or(u16::MAX),
+        payload_len: u16::try_from(part.len).unwrap_or(u16::MAX),
         tos: packet.tos,
         ttl: packet.ttl,
-        identification: id,
+        identification: part.id,
         dont_fragment: packet.dont_fragment,
-        more_fragments: false,
-        fragment_offset: 0,
+        more_fragments: part.more,
+        fragment_offset: part.offset,
     };
     let zero = ip.emit([0; 2]);
     if iface.caps.contains(NicCaps::TX_IP_SUM) {
@@ -414,8 +459,43 @@ fn build_headers<N: Nic<Memory = M>, M: Memory>(
         h.append(&ip.emit(Sum::of(&zero).to_field()));
     }
     h.l4_at = h.len;
-    h.append(packet.header.bytes());
+    if part.offset == 0 {
+        h.append(packet.header.bytes());
+    }
     h
+}
+
+/// The part of a datagram that one frame carries.
+#[derive(Clone, Copy)]
+struct Part {
+    len: usize,
+    id: u16,
+    more: bool,
+    offset: u16,
+}
+
+/// The `len` bytes from `start` of what `spans` hold. `None`: they lie in more pieces than a frame can have.
+fn cut<'s, M>(spans: &[Span<'s, M>], mut start: usize, mut len: usize) -> Option<heapless::Vec<Span<'s, M>, MAX_BODY>> {
+    let mut out = heapless::Vec::new();
+    for span in spans {
+        let own = span_len(span);
+        if start >= own {
+            start = start.saturating_sub(own);
+            continue;
+        }
+        let n = own.saturating_sub(start).min(len);
+        if n == 0 {
+            break;
+        }
+        let piece = match *span {
+            Span::Bytes(bytes) => Span::Bytes(bytes.get(start..)?.get(..n)?),
+            Span::Memory { memory, at, .. } => Span::Memory { memory, at: at.checked_add(start)?, len: n },
+        };
+        out.push(piece).ok()?;
+        start = 0;
+        len = len.saturating_sub(n);
+    }
+    Some(out)
 }
 
 type Spans<'s, M> = heapless::Vec<Span<'s, M>, { MAX_BODY + 2 }>;

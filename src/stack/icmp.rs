@@ -55,6 +55,8 @@ pub struct IcmpError {
     pub src: Ipv4Addr,
     /// Its destination address.
     pub dst: Ipv4Addr,
+    /// Its total length.
+    pub len: u16,
     /// Its protocol.
     pub protocol: Protocol,
     /// Its source port, or the identifier of an echo request.
@@ -170,6 +172,7 @@ impl<'a, H: Host> Stack<'a, H> {
             kind,
             src: ip.source(),
             dst: ip.destination(),
+            len: ip.total_len(),
             protocol: ip.protocol(),
             src_port,
             dst_port,
@@ -211,6 +214,33 @@ impl<'a, H: Host> Stack<'a, H> {
             return;
         }
         self.send_icmp_error(packet, Message::Unreachable { code, next_hop_mtu: 0, quoted: &[] });
+    }
+
+    /// Tells the sender of a fragmented datagram that pieces of it did not come (RFC 792, type 11 code 1).
+    pub(super) fn send_reassembly_timeout(&mut self, nic: NicId, from: Ipv4Addr, to: Ipv4Addr, quote: &[u8]) {
+        if !self.interface(nic).is_some_and(|i| i.owns(from)) {
+            return;
+        }
+        if !self.icmp_errors.take(self.now) {
+            self.stats.count(Counter::IcmpRateLimited);
+            return;
+        }
+        let message = Message::TimeExceeded { code: 1, quoted: &[] };
+        let error = Outgoing {
+            src: from,
+            dst: to,
+            nic: Some(nic),
+            protocol: Protocol::ICMP,
+            ttl: 64,
+            tos: 0,
+            dont_fragment: false,
+            header: L4Header::new(&message.emit_head([0; 2]), L4Sum::Plain(2)),
+            body: &[Span::Bytes(quote)],
+            token: Token(0),
+            queue: false,
+        };
+        // Errors are best effort: one that cannot leave now is not tried again.
+        let _: Result<(), TxError> = self.send(&error);
     }
 
     /// Sends an ICMP error that quotes the header and the first 8 bytes of `packet`.

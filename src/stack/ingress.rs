@@ -164,9 +164,28 @@ impl<'a, H: Host> Stack<'a, H> {
         self.receive_transport(packet)
     }
 
-    /// Takes a whole packet: one that came so, or one put together from fragments.
+    /// Takes a packet put together from fragments, with its rebuilt headers.
+    pub fn receive_reassembled<'f>(&mut self, nic: NicId, bytes: &'f [u8], flags: RxFlags) -> Ingress<'f> {
+        let parsed = Frame::parse(bytes).and_then(|frame| ipv4::Packet::parse(frame.payload()));
+        let Ok(ip) = parsed else { return self.drop_frame(Counter::DropIpMalformed) };
+        let cast = self.interface(nic).and_then(|i| i.cast(ip.destination()));
+        let Some(cast) = cast else { return self.drop_frame(Counter::DropIpNotOurs) };
+        self.receive_transport(Packet {
+            nic,
+            cast,
+            src: ip.source(),
+            dst: ip.destination(),
+            protocol: ip.protocol(),
+            payload: ip.payload(),
+            ip,
+            sum_ok: flags.contains(RxFlags::L4_SUM_OK),
+            frame: bytes,
+        })
+    }
+
+    /// Takes a whole packet.
     #[inline]
-    pub fn receive_transport<'f>(&mut self, packet: Packet<'f>) -> Ingress<'f> {
+    fn receive_transport<'f>(&mut self, packet: Packet<'f>) -> Ingress<'f> {
         match packet.protocol {
             Protocol::UDP => Ingress { action: Action::Udp(packet), hit: None },
             #[cfg(feature = "tcp")]

@@ -13,6 +13,7 @@
 )]
 
 pub mod arp;
+pub mod coverage;
 pub mod egress;
 pub mod frames;
 pub mod hooks;
@@ -21,12 +22,13 @@ pub mod ingress;
 pub mod interface;
 pub mod landing;
 pub mod neighbour;
+pub mod path_mtu;
 pub mod ports;
 pub mod route;
 pub mod stats;
 
 use crate::storage::host::{Host, LogEvent};
-use crate::storage::time::Instant;
+use crate::storage::time::{Duration, Instant};
 use core::net::Ipv4Addr;
 use frames::{TxFrames, TxSlot, WaitQueue, WaitSlot};
 use hooks::{Hook, Hooks};
@@ -50,6 +52,12 @@ pub struct StackMemory<'a, H: Host> {
     pub tx: &'a mut [TxSlot<'a>],
     /// Frames that wait for a neighbour.
     pub wait: &'a mut [WaitSlot<'a>],
+    /// Fragmented datagrams being put together.
+    pub landing: &'a mut [landing::Slot<H::Memory>],
+    /// Buffers for those that do not land in a region.
+    pub staging: &'a mut [landing::Staging<'a>],
+    /// How long a staged datagram may take: RFC 1122 §3.3.2 says 60 to 120 s, hosts take 30.
+    pub staging_timeout: Duration,
 }
 
 /// The stack.
@@ -64,6 +72,10 @@ pub struct Stack<'a, H: Host> {
     pub routes: Routes<'a>,
     /// Raw hooks.
     pub hooks: Hooks<'a>,
+    /// Fragmented datagrams being put together.
+    pub landing: landing::Landing<'a, H::Memory>,
+    /// Path MTUs learned.
+    pub path_mtu: path_mtu::PathMtus,
     /// Ephemeral ports.
     pub ports: ports::Ports,
     /// Set when something that could not be sent may go now: a neighbour was resolved or failed, a NIC has room again.
@@ -85,6 +97,7 @@ impl<'a, H: Host> Stack<'a, H> {
         Stack {
             host,
             ports,
+            path_mtu: path_mtu::PathMtus::default(),
             now: Instant::ZERO,
             stats: Stats::default(),
             routes: Routes::new(memory.routes),
@@ -94,6 +107,7 @@ impl<'a, H: Host> Stack<'a, H> {
             neighbours: Neighbours::new(memory.neighbours),
             frames: TxFrames::new(memory.tx),
             queue: WaitQueue::new(memory.wait),
+            landing: landing::Landing::new(memory.landing, memory.staging, memory.staging_timeout),
             ident,
             icmp_errors: ErrorLimit::new(),
         }
@@ -117,6 +131,7 @@ impl<'a, H: Host> Stack<'a, H> {
     /// Forgets neighbours learned and frames waiting on an interface: its link was down.
     pub fn forget(&mut self, nic: NicId) {
         self.neighbours.forget(nic);
+        self.landing.forget(nic);
         for _ in 0..self.queue.forget(nic) {
             self.stats.count(Counter::DropNeighbourQueue);
         }
@@ -184,11 +199,12 @@ impl<'a, H: Host> Stack<'a, H> {
 
     /// The earliest time at which [`Self::tick`] has something to do.
     pub fn deadline(&self) -> Instant {
-        self.neighbours.deadline()
+        self.neighbours.deadline().min(self.landing.deadline())
     }
 
     /// Does what is due.
     pub fn tick(&mut self) {
+        self.tick_landing();
         // Each entry has at most one thing to do at one time.
         for _ in 0..=u8::MAX {
             match self.neighbours.due(self.now) {
@@ -205,6 +221,19 @@ impl<'a, H: Host> Stack<'a, H> {
                     }
                     self.wake = true;
                 }
+            }
+        }
+    }
+
+    /// Gives up datagrams whose missing pieces did not come in time, and tells their senders (RFC 792, RFC 1122 §3.3.2).
+    fn tick_landing(&mut self) {
+        // Each slot expires at most once in a pass.
+        for _ in 0..=self.landing.capacity() {
+            let Some(expired) = self.landing.expire(self.now) else { break };
+            let Some(expired) = expired else { continue };
+            self.stats.count(Counter::DropReassemblyTimeout);
+            if let Some(quote) = expired.quote {
+                self.send_reassembly_timeout(expired.nic, expired.dst, expired.src, &quote);
             }
         }
     }

@@ -156,6 +156,20 @@ impl<'a> Udp<'a> {
         self.sockets.iter().any(|(_, s)| s.local.port == port)
     }
 
+    /// The operation that has a socket on `port`.
+    pub fn client_at(&self, port: u16) -> Option<u8> {
+        self.sockets.iter().find_map(|(_, s)| match s.owner {
+            Owner::Client(op) if s.local.port == port => Some(op),
+            _ => None,
+        })
+    }
+
+    /// The socket of operation `op` on `port`.
+    pub fn of_client(&self, op: u8, port: u16) -> Option<Key> {
+        let theirs = |s: &Socket| s.owner == Owner::Client(op) && s.local.port == port;
+        self.sockets.iter().find(|(_, s)| theirs(s)).map(|(key, _)| key)
+    }
+
     /// Closes a socket and drops its queue.
     pub fn close(&mut self, key: Key) -> bool {
         self.sockets.remove(key).is_some()
