@@ -16,6 +16,7 @@ OPT ?=
 SECONDS ?= 30
 PREFIX ?= /usr/local
 DESTDIR ?=
+TARGETS ?=
 
 export TARGET FEATURES OPT PREFIX DESTDIR
 
@@ -65,7 +66,7 @@ size:
 	@scripts/size.sh
 
 dist:
-	@scripts/dist.sh
+	@TARGETS="$(TARGETS)" scripts/dist.sh
 
 install:
 	@scripts/install.sh

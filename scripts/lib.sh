@@ -1,7 +1,7 @@
 #!/bin/sh
 # lib.sh TARGET: builds target/dist/TARGET/libbootlace.a, an archive with one relocatable object.
 # FEATURES: client features, space or comma separated (default: the crate's default set; `none`: the stack alone).
-# OPT: opt-level. OUT: output directory. EXTRA_FLAGS: more rustc flags (scripts/size.sh asks for stack sizes).
+# OPT: opt-level. OUT: output directory. WORK: where cargo builds. EXTRA_FLAGS: more rustc flags.
 #
 # The Rust archive is linked into one object in which only lace_* stays global: what nothing reaches is dropped, and core's
 # own symbols cannot clash with those of another Rust library in the same image. Paths are remapped and the archive carries
@@ -16,7 +16,7 @@ name=${1:-host}
 target_facts "$name" || exit 2
 
 out=${OUT:-target/dist/$name}
-work=$PWD/target/lib
+work=${WORK:-$PWD/target/lib}
 opt=${OPT:-$opt}
 
 need() { # need COMMAND PACKAGE…
@@ -41,6 +41,7 @@ else
     }
     export RUSTC_BOOTSTRAP=1
     std="-Zbuild-std=core"
+    flags="$flags -Zemit-stack-sizes"
 fi
 export RUSTC
 
@@ -63,6 +64,11 @@ export CARGO_PROFILE_RELEASE_OPT_LEVEL="$opt" CARGO_PROFILE_RELEASE_LTO=fat CARG
 export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 CARGO_INCREMENTAL=0
 CARGO_ENCODED_RUSTFLAGS=$(printf '%s' "-Awarnings $flags $tables ${EXTRA_FLAGS:-}" | tr -s ' ' | sed 's/ $//' | tr ' ' '\037')$sep$remap
 export CARGO_ENCODED_RUSTFLAGS
+mkdir -p "$work/$name"
+if command -v flock >/dev/null; then # one build of a target at a time, the linking included
+    exec 7>"$work/$name/lock"
+    flock 7
+fi
 # shellcheck disable=SC2086
 "$CARGO" rustc -q --lib --release --crate-type staticlib $features --target "$rust" --target-dir "$work/$name" $std
 
@@ -98,8 +104,10 @@ if readelf -sW "$tmp/wrapped.o" | grep -q '__wrap_bcmp$'; then # a second link m
     "${cross}ld" $emulation -r -o "$tmp/once.o" "$tmp/wrapped.o"
     mv "$tmp/once.o" "$tmp/wrapped.o"
 fi
-"${cross}objcopy" --keep-global-symbols="$tmp/exports" "$tmp/wrapped.o" "$tmp/bootlace.o"
-rm -f "$out/libbootlace.a"
-"${cross}ar" rcsD "$out/libbootlace.a" "$tmp/bootlace.o"
+cp "$tmp/wrapped.o" "$work/$name/with-stack-sizes.o" # for scripts/size.sh
+"${cross}objcopy" --keep-global-symbols="$tmp/exports" -R '.stack_sizes*' -R '.rel.stack_sizes*' -R '.rela.stack_sizes*' \
+    "$tmp/wrapped.o" "$tmp/bootlace.o"
+"${cross}ar" rcsD "$tmp/libbootlace.a" "$tmp/bootlace.o"
+mv -f "$tmp/libbootlace.a" "$out/libbootlace.a"
 rm -rf "$tmp"
 echo "$out/libbootlace.a ($rust, opt-level $opt)"

@@ -1,0 +1,56 @@
+#!/bin/sh
+# size.sh: target/size.tsv, one line for each target and feature set that this machine can build. Columns: target, features,
+# text, data, bss (bytes of the shipped object), ram_default and ram_tftp (bytes of the block a stack needs), stack_depth (of
+# lace_poll, bytes), tab-separated, one header line. docs/SIZES.md says how each is found.
+# SIZE_TARGETS, SIZE_FEATURES ("set;set"): fewer of them.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/targets.sh
+. scripts/cargo.sh
+
+# In a set, features are joined by commas. `none` is the stack alone: UDP, ARP, ICMP, IPv4.
+default_sets="none;dhcp,dns,ping,tftp"
+has() { sed -n '/^\[features\]/,/^\[/p' Cargo.toml | grep -q "^$1 *="; }
+has tcp && default_sets="$default_sets;dhcp,dns,ping,tftp,tcp"
+default_sets="$default_sets;all"
+sets=${SIZE_FEATURES:-$default_sets}
+
+"$CARGO" build -q --release -p bootlace-sizes
+tool=target/release/bootlace-sizes
+out=target/size.tsv
+new=$out.new
+printf 'target\tfeatures\ttext\tdata\tbss\tram_default\tram_tftp\tstack_depth\n' >"$new"
+mkdir -p target/size
+
+# The size in bytes of each array in ffi-tests/symbols/ram.c, compiled for the target: sizes that hold there, not here.
+ram() { # ram NAME
+    readelf -sW target/size/ram.o | awk -v name="$1" '$8 == name { print $3; found = 1 } END { if (!found) print "-" }'
+}
+
+failed=
+for t in ${SIZE_TARGETS:-$ALL_TARGETS}; do
+    target_facts "$t"
+    if ! command -v "${cross}gcc" >/dev/null; then echo "$t: ${cross}gcc is not installed ($package); left out" >&2; continue; fi
+    old=$IFS
+    IFS=';'
+    for set in $sets; do
+        IFS=$old
+        features=$set
+        [ "$set" = all ] && features=
+        if ! FEATURES=$features OUT=target/size/dist WORK=$PWD/target/size/work scripts/lib.sh "$t" >target/size/log 2>&1; then
+            cat target/size/log >&2
+            failed="$failed $t($set)"
+            continue
+        fi
+        # shellcheck disable=SC2086
+        "${cross}gcc" $cflags -ffreestanding -O1 -c -Iinclude -o target/size/ram.o ffi-tests/symbols/ram.c
+        line=$("$tool" "target/size/work/$t/with-stack-sizes.o" lace_poll) || { failed="$failed $t($set)"; continue; }
+        # shellcheck disable=SC2086
+        set -- $line
+        printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$t" "$set" "$1" "$2" "$3" "$(ram ram_default)" "$(ram ram_tftp)" "$4" | tee -a "$new"
+    done
+    IFS=$old
+done
+mv "$new" "$out"
+echo "$out: $(($(wc -l <"$out") - 1)) lines"
+[ -z "$failed" ] || { echo "could not build:$failed" >&2; exit 1; }
