@@ -207,6 +207,41 @@ impl<H: Host> Operation<H> for Nothing {
     }
 }
 
+#[cfg(any(test, feature = "sim"))]
+impl<H: Host> Operation<H> for std::boxed::Box<dyn Operation<H>> {
+    fn poll(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
+        (**self).poll(cx)
+    }
+
+    fn place(&self, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
+        (**self).place(flow, head, len)
+    }
+
+    fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
+        (**self).guess(src, nth)
+    }
+
+    fn patience(&self) -> Duration {
+        (**self).patience()
+    }
+
+    fn datagram(&mut self, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {
+        (**self).datagram(cx, datagram);
+    }
+
+    fn icmp_error(&mut self, cx: &mut Cx<'_, '_, H>, error: &IcmpError) {
+        (**self).icmp_error(cx, error);
+    }
+
+    fn echo_reply(&mut self, cx: &mut Cx<'_, '_, H>, reply: &EchoReply<'_>) -> bool {
+        (**self).echo_reply(cx, reply)
+    }
+
+    fn cancel(&mut self, cx: &mut Cx<'_, '_, H>) {
+        (**self).cancel(cx);
+    }
+}
+
 /// The error that an ICMP error means for an operation whose request it is about; `None` where it means nothing yet.
 pub fn icmp_meaning(error: &IcmpError) -> Option<Error> {
     use crate::stack::icmp::ErrorKind;

@@ -16,6 +16,9 @@ pub enum Client<H: Host> {
     /// Ping.
     #[cfg(feature = "ping")]
     Ping(super::ping::Ping),
+    /// A state machine of a test's or benchmark's own.
+    #[cfg(any(test, feature = "sim"))]
+    Sim(std::boxed::Box<dyn Operation<H>>),
     /// No client at all: what is left when every feature is off.
     Nothing(super::operation::Nothing, core::marker::PhantomData<H>),
 }
@@ -26,6 +29,8 @@ macro_rules! each_client {
         match $client {
             #[cfg(feature = "ping")]
             Client::Ping($c) => $call,
+            #[cfg(any(test, feature = "sim"))]
+            Client::Sim($c) => $call,
             Client::Nothing($c, _) => $call,
         }
     };
