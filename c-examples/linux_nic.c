@@ -147,6 +147,24 @@ static int held_get(struct linux_nic *nic, const uint8_t **frame, size_t *len)
 
 /* ---- TAP and AF_PACKET ---- */
 
+/* A TAP that was just opened loses what the kernel sends until its carrier has come up: a moment later. */
+static void tap_settle(const char *name)
+{
+	struct timespec ms = { 0, 1000000 };
+	struct ifreq r;
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memset(&r, 0, sizeof r);
+	snprintf(r.ifr_name, sizeof r.ifr_name, "%s", name);
+	for (int i = 0; s >= 0 && i < 1000 && ioctl(s, SIOCGIFFLAGS, &r) == 0; i++) {
+		if (!(r.ifr_flags & IFF_UP) || (r.ifr_flags & IFF_RUNNING))
+			break;
+		nanosleep(&ms, NULL);
+	}
+	if (s >= 0)
+		close(s);
+}
+
 static int tap_open(const char *name)
 {
 	struct ifreq r;
@@ -157,8 +175,10 @@ static int tap_open(const char *name)
 	memset(&r, 0, sizeof r);
 	snprintf(r.ifr_name, sizeof r.ifr_name, "%s", name);
 	r.ifr_flags = IFF_TAP | IFF_NO_PI;
-	if (ioctl(fd, TUNSETIFF, &r) == 0)
+	if (ioctl(fd, TUNSETIFF, &r) == 0) {
+		tap_settle(r.ifr_name);
 		return fd;
+	}
 	close(fd);
 	return -1;
 }
