@@ -19,12 +19,13 @@ all) apt_need $TEST $TARGETS ;;
 *) echo "usage: $0 [test|targets|all]" >&2; exit 2 ;;
 esac
 
-# These two packages conflict: unpacked side by side instead of installed.
+# These two packages conflict: unpacked side by side instead of installed. atftpd's brings a link named in.tftpd, which
+# that of tftpd-hpa, unpacked after it, replaces.
 servers() {
     dir=target/servers
-    [ -x "$dir/usr/sbin/in.tftpd" ] && [ -x "$dir/usr/sbin/atftpd" ] && return 0
+    [ -x "$dir/usr/sbin/in.tftpd" ] && [ ! -L "$dir/usr/sbin/in.tftpd" ] && [ -x "$dir/usr/sbin/atftpd" ] && return 0
     mkdir -p "$dir/deb"
-    for p in tftpd-hpa atftpd; do
+    for p in atftpd tftpd-hpa; do
         (cd "$dir/deb" && { apt-get -q download "$p" >/dev/null 2>&1 || { apt-get -q update && apt-get -q download "$p"; }; })
         dpkg -x "$dir"/deb/"$p"_*.deb "$dir"
     done
