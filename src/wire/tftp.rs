@@ -262,7 +262,9 @@ impl<'b> Builder<'b> {
 }
 
 fn put_text(w: &mut Writer<'_>, text: &[u8]) -> Result<()> {
-    if text.contains(&0) {
+    #[expect(clippy::manual_contains, reason = "`contains` brings in core's search routine, names are short")]
+    let has_nul = text.iter().any(|&byte| byte == 0);
+    if has_nul {
         return Err(Error::Malformed);
     }
     w.put(text)
