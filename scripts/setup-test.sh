@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/apt.sh
 
-TEST="gcc g++ binutils make pkg-config libc6-dev libslirp-dev iproute2 ethtool nftables tcpdump valgrind curl busybox iputils-ping util-linux libwrap0 libpcre2-8-0
+TEST="gcc g++ binutils make pkg-config libc6-dev libslirp-dev iproute2 ethtool nftables tcpdump valgrind cmake curl busybox iputils-ping util-linux libwrap0 libpcre2-8-0
  dnsmasq-base isc-dhcp-server kea-dhcp4-server bind9 bind9-dnsutils unbound nginx-light vsftpd iperf iperf3 nfs-ganesha nfs-ganesha-vfs rpcbind
  rustc-web rust-web-src gcc-mips-linux-gnu gcc-arm-linux-gnueabihf gcc-arm-none-eabi qemu-user"
 TARGETS="rustc-web rust-web-src gcc-arm-linux-gnueabihf gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu gcc-mips-linux-gnu
