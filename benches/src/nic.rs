@@ -52,6 +52,18 @@ impl Frame {
     fn bytes(&self) -> &[u8] {
         &self.buffer.0[..self.len]
     }
+
+    /// Adds `step` to the identification, and takes it off the header checksum (RFC 1624).
+    #[inline]
+    fn identify(&mut self, step: u16) {
+        let bytes = &mut self.buffer.0;
+        let old = Sum::of_array(&[bytes[18], bytes[19]]);
+        let next = frames::word(bytes, 18).wrapping_add(step).to_be_bytes();
+        [bytes[18], bytes[19]] = next;
+        let sum =
+            Sum::of_array(&[!bytes[24], !bytes[25]]) + Sum::of_u16(!u16::from_be(old.fold())) + Sum::of_array(&next);
+        [bytes[24], bytes[25]] = sum.to_field();
+    }
 }
 
 /// The NIC: received frames on one side, the [`Line`] on the other.
@@ -105,6 +117,9 @@ pub struct Replay {
     order: Vec<usize>,
     next: usize,
     answered: usize,
+    /// By how much a frame's identification grows each time it is sent: as many datagrams as there are. 0 where nobody
+    /// looks at it. A datagram that comes in fragments must not have the identification of one just seen.
+    idents: u16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -163,7 +178,8 @@ impl Peer {
                 }
             }
         }
-        Peer::Replay(Replay { order: all, next: 0, answered: 0 })
+        let idents = if group > 1 { (RING / group) as u16 } else { 0 };
+        Peer::Replay(Replay { order: all, next: 0, answered: 0, idents })
     }
 
     /// A TCP server that sends `total` bytes and closes.
@@ -272,6 +288,11 @@ impl Nic {
             Peer::Replay(replay) => {
                 let index = replay.order.get(replay.next).copied();
                 replay.next = if replay.next + 1 < replay.order.len() { replay.next + 1 } else { 0 };
+                if replay.idents > 0
+                    && let Some(frame) = index.and_then(|index| self.frames.get_mut(index))
+                {
+                    frame.identify(replay.idents);
+                }
                 index
             }
             Peer::Sender(tcp) if tcp.replies.is_empty() => tcp.data(&mut self.frames),
