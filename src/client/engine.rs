@@ -280,7 +280,11 @@ impl<'a, H: Host> Engine<'a, H> {
     /// A fragment: to its place, or to a staging buffer.
     fn receive_fragment<'f>(&mut self, packet: &Packet<'f>) -> Received<'f> {
         let expectations = Expectations { ops: &self.ops, udp: &self.udp };
-        match self.stack.landing.fragment(self.stack.now, packet, &expectations) {
+        let verdict = self.stack.landing.fragment(self.stack.now, packet, &expectations);
+        for _ in 0..self.stack.landing.take_moves() {
+            self.stack.stats.count(Counter::LandingMoved);
+        }
+        match verdict {
             Verdict::Kept => {}
             Verdict::Dropped(counter) => self.stack.stats.count(counter),
             Verdict::Landed(index) => self.receive_landed(index),

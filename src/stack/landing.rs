@@ -252,13 +252,14 @@ pub struct Landing<'a, M> {
     staging: &'a mut [Staging<'a>],
     staging_timeout: Duration,
     active: usize,
+    moves: u32,
     next: Instant,
 }
 
 impl<'a, M: Memory> Landing<'a, M> {
     /// As many datagrams at once as there are slots, as many staged ones as there are buffers.
     pub fn new(slots: &'a mut [Slot<M>], staging: &'a mut [Staging<'a>], staging_timeout: Duration) -> Self {
-        Landing { slots, staging, staging_timeout, active: 0, next: Instant::NEVER }
+        Landing { slots, staging, staging_timeout, active: 0, moves: 0, next: Instant::NEVER }
     }
 
     /// How many datagrams can land in a region at once.
@@ -474,14 +475,44 @@ impl<'a, M: Memory> Landing<'a, M> {
             if slot.trimmed {
                 return Err(Counter::DropLandingClaim);
             }
-            move_pieces(&slot.coverage, guessed, &spot)?;
+            let (guessed, moved) = (guessed.clone(), spot.clone());
+            if !self.exchange(index, claimant, &guessed, &moved) {
+                let slot = self.slots.get(index).ok_or(Counter::DropFragmentRoom)?;
+                move_pieces(&slot.coverage, &guessed, &moved)?;
+            }
+            self.moves = self.moves.saturating_add(1);
         }
         let (at, takes) = (spot.at, spot.len > 0);
+        let slot = self.slots.get_mut(index).ok_or(Counter::DropFragmentRoom)?;
         slot.state = State::Region { claimant, spot, named: true };
         if takes {
             self.take_over(claimant, at, Some(index));
         }
         Ok(())
+    }
+
+    /// Where another datagram holds the range `to` by guess alone, the two change places, bytes and all: neither is
+    /// lost. `false`: there is none, or the ranges are not alike.
+    fn exchange(&mut self, index: usize, owner: u8, from: &Spot<M>, to: &Spot<M>) -> bool {
+        let holds = |s: &Slot<M>| {
+            matches!(&s.state, State::Region { claimant, spot, named: false }
+                if *claimant == owner && spot.at == to.at && spot.len == to.len && spot.header == to.header)
+        };
+        if from.len != to.len || from.header != to.header {
+            return false;
+        }
+        let other = self.slots.iter_mut().enumerate().find(|(i, s)| *i != index && holds(s)).map(|(_, s)| s);
+        let Some(other) = other else { return false };
+        if swap_ranges(&to.memory, from.at, to.at, to.len).is_none() {
+            return false;
+        }
+        other.state = State::Region { claimant: owner, spot: from.clone(), named: false };
+        true
+    }
+
+    /// How many datagrams had to move since the last call, because a header disagreed with a guess.
+    pub fn take_moves(&mut self) -> u32 {
+        core::mem::take(&mut self.moves)
     }
 
     /// A datagram's header names the range at `at`: whoever else has claimed it loses it (rule b). To be called for
@@ -754,6 +785,22 @@ fn place_of<E: Expect>(packet: &Packet<'_>, expect: &E) -> (Place<E::Memory>, u8
     let head = payload.get(..HEAD).unwrap_or(payload);
     let len = usize::from(datagram.len()).saturating_sub(udp::HEADER_LEN);
     expect.place(&flow, head, len)
+}
+
+/// Exchanges two ranges of a region, a little at a time.
+fn swap_ranges<M: Memory>(memory: &M, a: usize, b: usize, len: usize) -> Option<()> {
+    let mut at = 0usize;
+    while at < len {
+        let n = len.saturating_sub(at).min(128);
+        let (mut x, mut y) = ([0u8; 128], [0u8; 128]);
+        let (x, y) = (x.get_mut(..n)?, y.get_mut(..n)?);
+        memory.read_sum(a.checked_add(at)?, x).ok()?;
+        memory.read_sum(b.checked_add(at)?, y).ok()?;
+        memory.write(a.checked_add(at)?, y).ok()?;
+        memory.write(b.checked_add(at)?, x).ok()?;
+        at = at.saturating_add(n);
+    }
+    Some(())
 }
 
 /// Moves what was stored by guess to where the header says it belongs, once.

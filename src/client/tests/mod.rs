@@ -1,5 +1,7 @@
 //! Packet scripts against the whole engine: what belongs to no single client.
 
+mod fragments;
+
 use crate::client::engine::Received;
 use crate::client::operation::Step;
 use crate::client::ops::Client;
