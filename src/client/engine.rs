@@ -2,6 +2,9 @@
 //! stack as a disposition, and here it is led to a socket, an operation or the host. One call does one thing and calls
 //! nothing of the host's but leaf callbacks; what the host is to be told is returned or noted.
 
+#[cfg(feature = "dhcp")]
+use super::dhcp;
+use super::dns::{Cached, Resolver};
 use super::operation::{Cx, Datagram as ClientDatagram, Operation};
 use super::ops::{Client, Op, Ops, Surroundings, each_client};
 use crate::stack::icmp::{EchoReply, ErrorKind, IcmpError};
@@ -32,11 +35,22 @@ pub struct EngineMemory<'a, H: Host> {
     pub queues: &'a mut [PacketRing<'a, META_LEN>],
     /// Operations.
     pub ops: &'a mut [Slot<Op<H>>],
+    /// DHCP clients, one for each NIC.
+    #[cfg(feature = "dhcp")]
+    pub dhcp: &'a mut [dhcp::Client],
+    /// Names remembered.
+    pub names: &'a mut [Cached],
 }
 
 /// What operations share: what outlives each of them.
-#[derive(Debug, Default)]
-pub struct Shared {}
+#[derive(Debug)]
+pub struct Shared<'a> {
+    /// DHCP clients, by index of their NIC.
+    #[cfg(feature = "dhcp")]
+    pub dhcp: &'a mut [dhcp::Client],
+    /// Name servers and names.
+    pub resolver: Resolver<'a>,
+}
 
 /// What a received frame means for the host.
 #[derive(Debug)]
@@ -130,7 +144,7 @@ pub struct Engine<'a, H: Host> {
     /// The operations.
     pub ops: Ops<'a, H>,
     /// What operations share.
-    pub shared: Shared,
+    pub shared: Shared<'a>,
 }
 
 impl<'a, H: Host> Engine<'a, H> {
@@ -140,7 +154,11 @@ impl<'a, H: Host> Engine<'a, H> {
             stack: Stack::new(host, memory.stack),
             udp: Udp::new(memory.sockets, memory.queues),
             ops: Ops::new(memory.ops),
-            shared: Shared::default(),
+            shared: Shared {
+                #[cfg(feature = "dhcp")]
+                dhcp: memory.dhcp,
+                resolver: Resolver::new(memory.names),
+            },
         }
     }
 
@@ -154,7 +172,7 @@ impl<'a, H: Host> Engine<'a, H> {
         if self.stack.wake {
             return Instant::ZERO;
         }
-        self.stack.deadline().min(self.ops.deadline())
+        self.stack.deadline().min(self.ops.deadline()).min(self.dhcp_deadline())
     }
 
     /// Does what is due at this time. To be called once a pass, after the frames (design §3: a pass drains frames
@@ -162,6 +180,7 @@ impl<'a, H: Host> Engine<'a, H> {
     pub fn tick(&mut self) {
         self.stack.tick();
         let wake = core::mem::take(&mut self.stack.wake);
+        self.tick_dhcp(wake);
         let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
         self.ops.tick(&mut around, wake);
     }
@@ -198,6 +217,9 @@ impl<'a, H: Host> Engine<'a, H> {
             self.stack.stats.count(Counter::DropUdpMalformed);
             return Received::Nothing;
         };
+        if self.receive_dhcp(packet, &datagram) {
+            return Received::Nothing;
+        }
         let socket = match self.udp.target(packet, &datagram) {
             Target::Socket(key) => key,
             Target::WrongPeer => {
@@ -227,6 +249,101 @@ impl<'a, H: Host> Engine<'a, H> {
             self.stack.stats.count(Counter::DropUdpQueue);
         }
         Received::Nothing
+    }
+
+    #[cfg(feature = "dhcp")]
+    fn dhcp_deadline(&self) -> Instant {
+        self.shared.dhcp.iter().map(dhcp::Client::deadline).min().unwrap_or(Instant::NEVER)
+    }
+
+    #[cfg(not(feature = "dhcp"))]
+    fn dhcp_deadline(&self) -> Instant {
+        Instant::NEVER
+    }
+
+    #[cfg(not(feature = "dhcp"))]
+    fn tick_dhcp(&mut self, _wake: bool) {}
+
+    #[cfg(not(feature = "dhcp"))]
+    #[inline]
+    fn receive_dhcp(&mut self, _: &Packet<'_>, _: &Datagram<'_>) -> bool {
+        false
+    }
+
+    /// Lets the DHCP clients do what is due.
+    #[cfg(feature = "dhcp")]
+    fn tick_dhcp(&mut self, wake: bool) {
+        for index in 0..self.shared.dhcp.len().min(usize::from(u8::MAX)) {
+            let nic = NicId(index as u8);
+            let news = self.with_dhcp(nic, |client, env| client.tick(env, wake).then_some(client.waiting()));
+            if let Some(Some(Some(op))) = news {
+                self.call(op, |_, _| ());
+            }
+        }
+    }
+
+    /// Calls `work` on the DHCP client of a NIC.
+    #[cfg(feature = "dhcp")]
+    fn with_dhcp<R>(
+        &mut self,
+        nic: NicId,
+        work: impl FnOnce(&mut dhcp::Client, &mut dhcp::Env<'_, 'a, H>) -> R,
+    ) -> Option<R> {
+        let Shared { dhcp, resolver, .. } = &mut self.shared;
+        let client = dhcp.get_mut(usize::from(nic.0))?;
+        Some(work(client, &mut dhcp::Env { stack: &mut self.stack, resolver, nic }))
+    }
+
+    /// Gives a datagram to the DHCP client of its NIC, if that is active: before any socket. Whether it was given.
+    #[cfg(feature = "dhcp")]
+    #[inline]
+    fn receive_dhcp(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) -> bool {
+        if datagram.destination_port() != crate::wire::dhcp::CLIENT_PORT {
+            return false;
+        }
+        let active = self.shared.dhcp.get(usize::from(packet.nic.0)).is_some_and(dhcp::Client::is_active);
+        if active {
+            self.hear_dhcp(packet, datagram);
+        }
+        active
+    }
+
+    #[cfg(feature = "dhcp")]
+    #[cold]
+    fn hear_dhcp(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) {
+        if !verify(packet, datagram) {
+            self.stack.stats.count(Counter::DropUdpChecksum);
+            return;
+        }
+        let payload = datagram.payload();
+        let heard = self.with_dhcp(packet.nic, |c, env| (c.receive(env, packet.src, payload), c.waiting()));
+        if let Some((heard, Some(op))) = heard {
+            self.call(op, |client, cx| each_client!(client, c => Operation::<H>::dhcp(c, cx, heard, payload)));
+        }
+    }
+
+    /// Ends what DHCP does on a NIC: an address it has set goes, and its server is not told. To be called before the host
+    /// sets an address of its own. An operation that waits fails.
+    #[cfg(feature = "dhcp")]
+    pub fn dhcp_stop(&mut self, nic: NicId) {
+        let op = self.with_dhcp(nic, |client, env| {
+            client.stop(env);
+            client.waiting()
+        });
+        if let Some(Some(op)) = op {
+            self.call(op, |_, _| ());
+        }
+    }
+
+    /// Gives the address of a NIC back to its DHCP server. It goes when the message has left, at latest after a second:
+    /// then the client is no longer [`dhcp::Client::is_active`].
+    ///
+    /// # Errors
+    /// [`crate::storage::error::Error::AddressNotOurs`]: the NIC has no lease.
+    #[cfg(feature = "dhcp")]
+    pub fn dhcp_release(&mut self, nic: NicId) -> Result<()> {
+        self.with_dhcp(nic, |client, env| client.release(env))
+            .unwrap_or(Err(crate::storage::error::Error::AddressNotOurs))
     }
 
     /// A datagram to a port without a socket.

@@ -12,6 +12,9 @@
     )
 )]
 
+#[cfg(feature = "dhcp")]
+pub mod dhcp;
+pub mod dns;
 pub mod engine;
 pub mod operation;
 pub mod ops;

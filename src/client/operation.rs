@@ -115,7 +115,7 @@ pub struct Cx<'c, 'a, H: Host> {
     /// The sockets.
     pub udp: &'c mut Udp<'a>,
     /// What operations share.
-    pub shared: &'c mut super::engine::Shared,
+    pub shared: &'c mut super::engine::Shared<'a>,
     /// Slot of the operation.
     pub op: u8,
     /// How far it is.
@@ -189,6 +189,12 @@ pub trait Operation<H: Host> {
     fn echo_reply(&mut self, cx: &mut Cx<'_, '_, H>, reply: &EchoReply<'_>) -> bool {
         let _ = (cx, reply);
         false
+    }
+
+    /// Takes what the DHCP client it waits for has heard.
+    #[cfg(feature = "dhcp")]
+    fn dhcp(&mut self, cx: &mut Cx<'_, '_, H>, heard: super::dhcp::Heard, message: &[u8]) {
+        let _ = (cx, heard, message);
     }
 
     /// Tells the peer that the operation is cancelled, as far as one frame can.

@@ -13,6 +13,9 @@ use crate::udp::Udp;
 /// The clients, one variant a protocol.
 #[allow(clippy::large_enum_variant)] // There is no heap to move the large ones to.
 pub enum Client<H: Host> {
+    /// DHCP.
+    #[cfg(feature = "dhcp")]
+    Dhcp(super::dhcp::op::Dhcp<H>),
     /// Ping.
     #[cfg(feature = "ping")]
     Ping(super::ping::Ping),
@@ -27,6 +30,8 @@ pub enum Client<H: Host> {
 macro_rules! each_client {
     ($client:expr, $c:ident => $call:expr) => {
         match $client {
+            #[cfg(feature = "dhcp")]
+            Client::Dhcp($c) => $call,
             #[cfg(feature = "ping")]
             Client::Ping($c) => $call,
             #[cfg(any(test, feature = "sim"))]
@@ -76,7 +81,7 @@ pub struct Surroundings<'c, 'a, H: Host> {
     /// The sockets.
     pub udp: &'c mut Udp<'a>,
     /// What operations share.
-    pub shared: &'c mut Shared,
+    pub shared: &'c mut Shared<'a>,
 }
 
 impl<'a, H: Host> Ops<'a, H> {

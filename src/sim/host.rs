@@ -191,6 +191,10 @@ pub struct SimLease(pub Rc<RefCell<StoredParts>>);
 pub type StoredParts = Vec<(LeasePart, Vec<u8>)>;
 
 impl LeaseStore for SimLease {
+    fn clear(&mut self) {
+        self.0.borrow_mut().clear();
+    }
+
     fn store(&mut self, part: LeasePart, message: &[u8]) {
         self.0.borrow_mut().push((part, message.to_vec()));
     }

@@ -47,6 +47,8 @@ pub struct Limits {
     pub staging: usize,
     /// Bytes of each, headroom included.
     pub staging_bytes: usize,
+    /// Names remembered.
+    pub names: usize,
     /// MTU.
     pub mtu: u16,
 }
@@ -66,6 +68,7 @@ impl Default for Limits {
             landing: 8,
             staging: 2,
             staging_bytes: 65_535 + 14,
+            names: 4,
             mtu: 1500,
         }
     }
@@ -97,6 +100,9 @@ pub fn memory(limits: &Limits) -> EngineMemory<'static, SimHost> {
         sockets: leak(limits.sockets, || Slot::EMPTY),
         queues: leak(limits.sockets, || PacketRing::new(bytes(limits.queue))),
         ops: leak(limits.ops, || Slot::EMPTY),
+        #[cfg(feature = "dhcp")]
+        dhcp: leak(limits.nics, crate::client::dhcp::Client::new),
+        names: leak(limits.names, || crate::client::dns::Cached::FREE),
     }
 }
 

@@ -85,7 +85,7 @@ impl<'a, H: Host> Stack<'a, H> {
     pub fn receive<'f>(&mut self, nic: NicId, bytes: &'f [u8], flags: RxFlags) -> Ingress<'f> {
         self.stats.count(Counter::RxFrames);
         let Some(interface) = self.interface(nic) else { return DONE };
-        if bytes.len() > usize::from(interface.mtu).saturating_add(FRAME_EXTRA) {
+        if bytes.len() > usize::from(interface.frame_mtu).saturating_add(FRAME_EXTRA) {
             return self.drop_frame(Counter::DropOversize);
         }
         let Ok(frame) = Frame::parse(bytes) else { return self.drop_frame(Counter::DropShort) };

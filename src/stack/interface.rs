@@ -82,10 +82,14 @@ pub struct Interface<N> {
     pub caps: NicCaps,
     /// Hardware address.
     pub mac: Address,
-    /// Largest IP packet in bytes.
+    /// Largest IP packet sent, in bytes.
     pub mtu: u16,
+    /// Largest IP packet that the NIC takes, in bytes; at least `mtu`.
+    pub frame_mtu: u16,
     /// Whether the link is up.
     pub link: bool,
+    /// How often the link has come up; wraps.
+    pub link_ups: u8,
     /// VLAN id that frames are tagged with (IEEE 802.1Q), none for untagged.
     pub vlan: Option<u16>,
     /// Set while an address is being probed.
@@ -103,7 +107,9 @@ impl<N: Nic> Interface<N> {
             caps,
             mac,
             mtu,
+            frame_mtu: mtu,
             link: true,
+            link_ups: 0,
             vlan,
             probe: None,
             addresses: heapless::Vec::new(),

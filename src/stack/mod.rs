@@ -162,6 +162,9 @@ impl<'a, H: Host> Stack<'a, H> {
     /// Sets the link state; what was learned is forgotten when it goes down.
     pub fn set_link(&mut self, nic: NicId, up: bool) {
         if let Some(interface) = self.interface_mut(nic) {
+            if up && !interface.link {
+                interface.link_ups = interface.link_ups.wrapping_add(1);
+            }
             interface.link = up;
             if up {
                 self.wake = true;

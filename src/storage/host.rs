@@ -183,12 +183,15 @@ pub enum LogEvent {
 pub enum LeasePart {
     /// The acknowledgement of the lease itself.
     Address,
-    /// Boot data from a proxyDHCP or boot server (PXE 2.1); stored after the address.
+    /// Boot data from a proxyDHCP or boot server (PXE 2.1). It may come before the address, and counts instead of what
+    /// the address's message says of booting; of two, the later counts.
     Boot,
 }
 
 /// Where a DHCP client keeps what it was told, for as long as its operation lives.
 pub trait LeaseStore {
+    /// Forgets what was stored: another transaction begins.
+    fn clear(&mut self);
     /// Keeps what is wanted of `message`, a BOOTP or DHCP message that was checked and accepted.
     fn store(&mut self, part: LeasePart, message: &[u8]);
 }

@@ -69,6 +69,11 @@ impl Duration {
         self.0 / 1_000_000
     }
 
+    /// This duration without `d`, at least zero.
+    pub const fn saturating_sub(self, d: Duration) -> Duration {
+        Duration(self.0.saturating_sub(d.0))
+    }
+
     /// This duration `n` times.
     pub const fn times(self, n: u64) -> Duration {
         Duration(self.0.saturating_mul(n))

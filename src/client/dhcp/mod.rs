@@ -1,0 +1,403 @@
+//! DHCP (RFC 2131) and BOOTP replies: one state machine for each NIC, which lives with the NIC and needs neither an
+//! operation nor a socket. The engine leads datagrams to port 68 to it and drives its timers; an operation
+//! ([`op::Dhcp`]) only starts it and waits. What a lease brings goes to the interface, the routing table and the list
+//! of name servers in `bind`; which messages are believed is decided in `terms`; what is sent is built in `message`;
+//! boot data that another server gives is fetched in `pxe`.
+
+mod bind;
+mod machine;
+mod message;
+pub mod op;
+mod pxe;
+mod terms;
+#[cfg(test)]
+mod tests;
+
+use crate::stack::interface::NicId;
+use crate::storage::error::{Error, Result};
+use crate::storage::time::{Duration, Instant};
+use crate::wire::dhcp::{SubOptions, code};
+use core::net::Ipv4Addr;
+pub use machine::Env;
+use pxe::Boot;
+pub use terms::{Terms, Times};
+
+/// Bytes of options, their codes and lengths included, that the host can have sent with every message.
+pub const KEPT: usize = 232;
+/// Option codes that the host can ask for beside the usual ones.
+pub const MORE_PARAMETERS: usize = 16;
+/// How long an operation waits for a lease if nothing else is asked for: longer than a switch port that has come up stays
+/// blocked by its spanning tree (30 s and more).
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long boot data of a proxyDHCP server is waited for after the first offer, if nothing else is asked for.
+pub const DEFAULT_PROXY_WAIT: Duration = Duration::from_secs(1);
+
+/// What to ask for. Texts are bytes as they go into the option.
+#[derive(Clone, Debug)]
+pub struct Request<T> {
+    /// Interface to configure.
+    pub nic: NicId,
+    /// Address to ask for again.
+    pub address: Option<Ipv4Addr>,
+    /// Ask for `address` straight away, without looking for servers first (INIT-REBOOT, RFC 2131 §3.2).
+    pub reboot: bool,
+    /// Keep the address the interface has and ask for parameters alone (DHCPINFORM, RFC 2131 §3.4).
+    pub inform: bool,
+    /// Ask for answers by broadcast (RFC 2131 §4.1): some NICs and relays lose unicasts to an address not yet set.
+    pub broadcast: bool,
+    /// Take a BOOTP reply (RFC 1534 §2), as a lease without end.
+    pub bootp: bool,
+    /// Ask by ARP whether another host has the address before it is used (RFC 2131 §4.4.1).
+    pub probe: bool,
+    /// Take the routes of option 121 (RFC 3442); a host on a network it does not trust may refuse them.
+    pub classless_routes: bool,
+    /// How long to try; `None`: for ever.
+    pub timeout: Option<Duration>,
+    /// Say that we are a PXE client (PXE 2.1 §2.2.1), and take boot data from a proxyDHCP server.
+    pub pxe: bool,
+    /// How long to wait for a proxyDHCP server after the first offer; `None`: [`DEFAULT_PROXY_WAIT`] for a PXE client,
+    /// else not at all.
+    pub proxy_wait: Option<Duration>,
+    /// Lease time to ask for, in seconds.
+    pub lease_s: Option<u32>,
+    /// Host name (option 12).
+    pub host_name: Option<T>,
+    /// Client identifier with its type byte in front (option 61).
+    pub client_id: Option<T>,
+    /// Vendor class (option 60); instead of the one that `pxe` makes.
+    pub vendor_class: Option<T>,
+    /// User class (option 77), sent as it is: most servers compare the text, some want RFC 3004's length bytes, which the
+    /// host then gives itself.
+    pub user_class: Option<T>,
+    /// Architecture (option 93, RFC 4578 §2.1).
+    pub arch: Option<u16>,
+    /// Network interface identifier: type, major and minor number (option 94, RFC 4578 §2.2).
+    pub ndi: Option<[u8; 3]>,
+    /// Machine identifier (option 97, RFC 4578 §2.3).
+    pub uuid: Option<[u8; 16]>,
+    /// Further option codes to ask for (option 55).
+    pub parameters: Option<T>,
+    /// Further options to send, each with its code and length.
+    pub options: Option<T>,
+}
+
+impl<T> Request<T> {
+    /// The usual request for an address of `nic`.
+    pub const fn new(nic: NicId) -> Self {
+        Request {
+            nic,
+            address: None,
+            reboot: false,
+            inform: false,
+            broadcast: true,
+            bootp: true,
+            probe: true,
+            classless_routes: true,
+            timeout: Some(DEFAULT_TIMEOUT),
+            pxe: false,
+            proxy_wait: None,
+            lease_s: None,
+            host_name: None,
+            client_id: None,
+            vendor_class: None,
+            user_class: None,
+            arch: None,
+            ndi: None,
+            uuid: None,
+            parameters: None,
+            options: None,
+        }
+    }
+}
+
+/// Where a client is in RFC 2131 §4.4.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Not in use.
+    #[default]
+    Off = 0,
+    /// Waits before it looks for servers.
+    Init = 1,
+    /// Looks for servers.
+    Selecting = 2,
+    /// Has asked one server.
+    Requesting = 3,
+    /// Has asked for the address it had before.
+    Rebooting = 4,
+    /// Asks whether another host has the address.
+    Probing = 5,
+    /// Has its address; asks for boot data.
+    Booting = 6,
+    /// Has its address.
+    Bound = 7,
+    /// Has its address; asks its server for more time.
+    Renewing = 8,
+    /// Has its address; asks any server for more time.
+    Rebinding = 9,
+    /// Asks for parameters alone.
+    Informing = 10,
+    /// Has the parameters it asked for.
+    Informed = 11,
+    /// Gives its address back.
+    Releasing = 12,
+}
+
+/// State with what belongs to it.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Off,
+    /// DISCOVER is sent at `next`.
+    Init,
+    Selecting {
+        /// The offer that will be taken, and until when a proxy is waited for.
+        offer: Option<(Terms, Instant)>,
+    },
+    Requesting {
+        offer: Terms,
+        since: Instant,
+    },
+    Rebooting {
+        addr: Ipv4Addr,
+        since: Instant,
+    },
+    Probing {
+        terms: Terms,
+        until: Instant,
+    },
+    Booting,
+    Bound,
+    Renewing {
+        since: Instant,
+    },
+    Rebinding {
+        since: Instant,
+    },
+    Informing {
+        addr: Ipv4Addr,
+    },
+    Informed,
+    Releasing {
+        until: Instant,
+    },
+}
+
+/// What the host asked for, as far as it is needed again after the operation.
+#[derive(Clone, Debug, Default)]
+struct Config {
+    address: Option<Ipv4Addr>,
+    broadcast: bool,
+    bootp: bool,
+    probe: bool,
+    classless_routes: bool,
+    pxe: bool,
+    proxy_wait: Duration,
+    lease_s: Option<u32>,
+    parameters: heapless::Vec<u8, MORE_PARAMETERS>,
+    /// Options sent with every message.
+    kept: heapless::Vec<u8, KEPT>,
+}
+
+/// Codes whose values the client itself decides.
+const OWN: [u8; 9] = [
+    code::REQUESTED_IP,
+    code::LEASE_TIME,
+    code::OVERLOAD,
+    code::MESSAGE_TYPE,
+    code::SERVER_ID,
+    code::PARAMETER_LIST,
+    code::MAX_MESSAGE_SIZE,
+    0,
+    255,
+];
+
+impl Config {
+    fn new<T: AsRef<[u8]>>(request: &Request<T>) -> Result<Config> {
+        let mut config = Config {
+            address: request.address,
+            broadcast: request.broadcast,
+            bootp: request.bootp,
+            probe: request.probe,
+            classless_routes: request.classless_routes,
+            pxe: request.pxe,
+            proxy_wait: request.proxy_wait.unwrap_or(if request.pxe { DEFAULT_PROXY_WAIT } else { Duration::ZERO }),
+            lease_s: request.lease_s,
+            ..Config::default()
+        };
+        let texts = [
+            (code::CLIENT_ID, &request.client_id),
+            (code::HOST_NAME, &request.host_name),
+            (code::VENDOR_CLASS, &request.vendor_class),
+            (code::USER_CLASS, &request.user_class),
+        ];
+        for (code, text) in texts {
+            if let Some(text) = text {
+                config.keep(code, text.as_ref())?;
+            }
+        }
+        if request.pxe && request.vendor_class.is_none() {
+            config.keep(code::VENDOR_CLASS, &pxe::class(request.arch.unwrap_or(0), request.ndi))?;
+        }
+        if let Some(arch) = request.arch {
+            config.keep(code::CLIENT_ARCH, &arch.to_be_bytes())?;
+        }
+        if let Some(ndi) = request.ndi {
+            config.keep(code::CLIENT_NDI, &ndi)?;
+        }
+        if let Some(uuid) = request.uuid {
+            let mut value = [0; 17];
+            value.iter_mut().skip(1).zip(uuid).for_each(|(to, from)| *to = from);
+            config.keep(code::CLIENT_UUID, &value)?;
+        }
+        if let Some(options) = &request.options {
+            let options = SubOptions::parse(options.as_ref()).map_err(|_| Error::Invalid)?;
+            for (code, value) in options {
+                if OWN.contains(&code) {
+                    return Err(Error::Invalid);
+                }
+                config.keep(code, value)?;
+            }
+        }
+        if let Some(codes) = &request.parameters {
+            config.parameters.extend_from_slice(codes.as_ref()).map_err(|_| Error::NameTooLong)?;
+        }
+        Ok(config)
+    }
+
+    fn keep(&mut self, code: u8, value: &[u8]) -> Result<()> {
+        let len = u8::try_from(value.len()).map_err(|_| Error::NameTooLong)?;
+        self.kept.extend_from_slice(&[code, len]).map_err(|_| Error::NameTooLong)?;
+        self.kept.extend_from_slice(value).map_err(|_| Error::NameTooLong)
+    }
+
+    /// The kept options, one by one.
+    fn kept(&self) -> impl Iterator<Item = (u8, &[u8])> {
+        // They were built by `keep`, so they parse.
+        SubOptions::parse(&self.kept).into_iter().flatten()
+    }
+}
+
+/// What an event of a client means for the operation that waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Nothing.
+    Nothing,
+    /// The message is a lease, or the parameters asked for.
+    Lease,
+    /// The message has boot data.
+    Boot,
+    /// The message refuses.
+    Refusal,
+}
+
+/// The DHCP client of one NIC.
+#[derive(Debug)]
+pub struct Client {
+    config: Config,
+    state: State,
+    /// The operation that waits.
+    op: Option<u8>,
+    xid: u32,
+    /// When the client began to look for an address: what the `secs` field counts from.
+    started: Instant,
+    /// The `secs` field of the last DISCOVER, which its REQUEST repeats (RFC 2131 §4.4.1).
+    secs: u16,
+    /// Messages sent in this state.
+    tries: u8,
+    /// Refusals and conflicts in a row.
+    setbacks: u8,
+    /// When this state has something to do.
+    next: Instant,
+    /// The message that is due has not left yet: the NIC has no room or the neighbour is being asked for.
+    unsent: bool,
+    /// How often the link had come up when the state was entered.
+    link_ups: u8,
+    /// The lease that the interface is configured by.
+    lease: Option<Terms>,
+    boot: Boot,
+    lost: Option<Ipv4Addr>,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Client::new()
+    }
+}
+
+impl Client {
+    /// A client that is not in use.
+    pub fn new() -> Self {
+        Client {
+            config: Config::default(),
+            state: State::Off,
+            op: None,
+            xid: 0,
+            started: Instant::ZERO,
+            secs: 0,
+            tries: 0,
+            setbacks: 0,
+            next: Instant::NEVER,
+            unsent: false,
+            link_ups: 0,
+            lease: None,
+            boot: Boot::default(),
+            lost: None,
+        }
+    }
+
+    /// Where it is.
+    pub fn phase(&self) -> Phase {
+        match self.state {
+            State::Off => Phase::Off,
+            State::Init => Phase::Init,
+            State::Selecting { .. } => Phase::Selecting,
+            State::Requesting { .. } => Phase::Requesting,
+            State::Rebooting { .. } => Phase::Rebooting,
+            State::Probing { .. } => Phase::Probing,
+            State::Booting => Phase::Booting,
+            State::Bound => Phase::Bound,
+            State::Renewing { .. } => Phase::Renewing,
+            State::Rebinding { .. } => Phase::Rebinding,
+            State::Informing { .. } => Phase::Informing,
+            State::Informed => Phase::Informed,
+            State::Releasing { .. } => Phase::Releasing,
+        }
+    }
+
+    /// Whether it takes what comes to port 68.
+    pub fn is_active(&self) -> bool {
+        !matches!(self.state, State::Off | State::Informed)
+    }
+
+    /// Whether what its operation waits for has come.
+    pub fn is_settled(&self) -> bool {
+        matches!(self.state, State::Bound | State::Renewing { .. } | State::Rebinding { .. } | State::Informed)
+    }
+
+    /// The lease that the interface is configured by.
+    pub fn lease(&self) -> Option<&Terms> {
+        self.lease.as_ref()
+    }
+
+    /// The address lost since the last call, if one was: expired, refused, or in use by another host.
+    pub fn take_lost(&mut self) -> Option<Ipv4Addr> {
+        self.lost.take()
+    }
+
+    /// The earliest time at which it has something to do.
+    pub fn deadline(&self) -> Instant {
+        self.next
+    }
+
+    /// The operation that waits for it.
+    pub(super) fn waiting(&self) -> Option<u8> {
+        self.op
+    }
+
+    /// The operation in slot `op` ends and waits no more.
+    pub(super) fn detach(&mut self, op: u8) {
+        if self.op == Some(op) {
+            self.op = None;
+        }
+    }
+}
