@@ -22,6 +22,9 @@ one_object() { [ "$("${cross}ar" t "$1")" = bootlace.o ]; }
 no_static_data() { # a stack keeps nothing outside its block of memory
     ! readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\] *//' | awk '$7 ~ /W/ && $1 !~ /^\.data\.rel\.ro/ && $5 !~ /^0+$/' | grep .
 }
+no_formatting() { # core::fmt is kilobytes that a bootloader has no use for
+    ! readelf -sW "$1" | awk '$4 == "FUNC" && $8 ~ /(core|Cs[A-Za-z0-9_]*_4core)3fmt/ { print $8 }' | grep .
+}
 
 # Instructions by target: `tab` mnemonic, or a register name as a word.
 forbidden() {
@@ -68,6 +71,7 @@ one_target() {
     check "exports_only_lace_$t" exports_only_lace "$lib"
     check "needs_only_mem_$t" needs_only_mem "$lib"
     check "no_static_data_$t" no_static_data "$lib"
+    check "no_formatting_$t" no_formatting "$lib"
     case $t in host) return ;; esac
     check "links_bare_$t" links_bare "$t"
     check "links_whole_archive_$t" links_whole "$t"

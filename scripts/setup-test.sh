@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 TEST="gcc g++ binutils make pkg-config libc6-dev libslirp-dev iproute2 ethtool nftables tcpdump valgrind cmake curl busybox iputils-ping util-linux libwrap0 libpcre2-8-0
  dnsmasq-base isc-dhcp-server kea-dhcp4-server bind9 bind9-dnsutils unbound nginx-light vsftpd iperf iperf3 nfs-ganesha nfs-ganesha-vfs rpcbind
- rustc-web rust-web-src gcc-mips-linux-gnu gcc-arm-linux-gnueabihf gcc-arm-none-eabi qemu-user"
+ rustc-web rust-web-src gcc-mips-linux-gnu gcc-arm-linux-gnueabihf gcc-arm-none-eabi qemu-user qemu-system-arm"
 TARGETS="rustc-web rust-web-src gcc-arm-linux-gnueabihf gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu gcc-mips-linux-gnu
  gcc-mipsel-linux-gnu gcc-powerpc-linux-gnu gcc-s390x-linux-gnu gcc-i686-linux-gnu gcc-arm-none-eabi
  qemu-user qemu-system-arm qemu-system-misc"

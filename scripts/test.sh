@@ -21,6 +21,7 @@ case $kind in
 test)
     suite "$CARGO" test -q --no-fail-fast --lib --tests
     suite "$CARGO" test -q --no-fail-fast --doc
+    suite "$CARGO" test -q --no-fail-fast -p bootlace-benches -p bootlace-sizes
     ;;
 long) suite "$CARGO" test -q --no-fail-fast --release --lib --tests -- --ignored ;;
 ports) ;;

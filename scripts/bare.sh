@@ -1,0 +1,33 @@
+#!/bin/sh
+# bare.sh TARGET PROGRAM.c [EMULATOR ARGUMENTS…]: compiles a freestanding program under a bootloader's flags, links it with the
+# target's library and runs it in an emulator. Its exit status is the program's.
+# CFLAGS: more flags. TIMEOUT: seconds.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/targets.sh
+t=$1 program=$2
+shift 2
+target_facts "$t"
+lib=target/dist/$t/libbootlace.a
+[ -e "$lib" ] || scripts/lib.sh "$t" >&2
+mkdir -p "target/bare/$t"
+out=target/bare/$t/$(basename "$program" .c)
+common="-std=gnu11 -O2 -ffreestanding -fno-stack-protector -fno-builtin -nostdlib -static -no-pie -Wall -Wextra -Werror -Iinclude
+ -Iffi-tests/machines -Wl,-z,noexecstack ${CFLAGS:-}"
+case $t in
+thumb*)
+    board=mps2-an386 ram=0x400000
+    [ "$t" = thumbv6m ] && board=microbit ram=0x4000
+    # shellcheck disable=SC2086
+    "${cross}gcc" $cflags $common "$program" ffi-tests/machines/runtime.c "$lib" -lgcc -Wl,--defsym=RAM_SIZE=$ram -T ffi-tests/machines/cortex-m.ld -o "$out"
+    exec timeout "${TIMEOUT:-120}" qemu-system-arm -M $board -nographic -monitor none -serial none \
+        -semihosting-config enable=on,target=native -kernel "$out" "$@" </dev/null
+    ;;
+*)
+    case $t in host) common="$common -mno-red-zone" run= ;; esac
+    # shellcheck disable=SC2086
+    "${cross}gcc" $cflags $common "$program" ffi-tests/machines/runtime.c "$lib" -lgcc -Wl,-e,_start -Wl,--no-relax -o "$out"
+    # shellcheck disable=SC2086
+    exec timeout "${TIMEOUT:-120}" $run "$out" "$@" </dev/null
+    ;;
+esac
