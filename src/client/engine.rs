@@ -50,6 +50,9 @@ pub struct Shared<'a> {
     pub dhcp: &'a mut [dhcp::Client],
     /// Name servers and names.
     pub resolver: Resolver<'a>,
+    /// TFTP's.
+    #[cfg(feature = "tftp")]
+    pub tftp: super::tftp::Shared,
 }
 
 /// What a received frame means for the host.
@@ -158,6 +161,8 @@ impl<'a, H: Host> Engine<'a, H> {
                 #[cfg(feature = "dhcp")]
                 dhcp: memory.dhcp,
                 resolver: Resolver::new(memory.names),
+                #[cfg(feature = "tftp")]
+                tftp: super::tftp::Shared::default(),
             },
         }
     }
@@ -351,6 +356,15 @@ impl<'a, H: Host> Engine<'a, H> {
         if !verify(packet, datagram) {
             self.stack.stats.count(Counter::DropUdpChecksum);
             return;
+        }
+        #[cfg(feature = "tftp")]
+        {
+            let src = Endpoint { addr: packet.src, port: datagram.source_port() };
+            let meta = Meta { src, dst: packet.dst, nic: packet.nic };
+            let port = datagram.destination_port();
+            if self.shared.tftp.finished.answer(&mut self.stack, &meta, port, datagram.payload()) {
+                return;
+            }
         }
         self.stack.stats.count(Counter::DropUdpNoSocket);
         self.stack.send_unreachable(packet, Unreachable::PORT);

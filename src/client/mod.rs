@@ -20,5 +20,8 @@ pub mod operation;
 pub mod ops;
 #[cfg(feature = "ping")]
 pub mod ping;
+#[cfg(feature = "tftp")]
+pub mod tftp;
+
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,9 @@ pub enum Client<H: Host> {
     /// A state machine of a test's or benchmark's own.
     #[cfg(any(test, feature = "sim"))]
     Sim(std::boxed::Box<dyn Operation<H>>),
+    /// TFTP, receiving.
+    #[cfg(feature = "tftp")]
+    TftpGet(super::tftp::Get<H>),
     /// No client at all: what is left when every feature is off.
     Nothing(super::operation::Nothing, core::marker::PhantomData<H>),
 }
@@ -36,6 +39,8 @@ macro_rules! each_client {
             Client::Ping($c) => $call,
             #[cfg(any(test, feature = "sim"))]
             Client::Sim($c) => $call,
+            #[cfg(feature = "tftp")]
+            Client::TftpGet($c) => $call,
             Client::Nothing($c, _) => $call,
         }
     };

@@ -5,3 +5,5 @@ pub mod host;
 pub mod link;
 pub mod packets;
 pub mod rig;
+#[cfg(feature = "tftp")]
+pub mod tftp_server;

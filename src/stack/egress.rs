@@ -280,6 +280,22 @@ impl<'a, H: Host> Stack<'a, H> {
         Ok(usize::from(mtu).saturating_sub(ipv4::HEADER_LEN))
     }
 
+    /// Largest transport payload (header included) that can be received from `src`, in bytes: the one place that knows
+    /// what reassembly takes. `lands`: it goes to a region of the caller's, not to a staging buffer.
+    ///
+    /// # Errors
+    /// As [`Self::path_room`].
+    pub fn receive_room(&self, src: Ipv4Addr, nic: Option<NicId>, lands: bool) -> Result<usize, TxError> {
+        let whole = self.path_room(src, nic)?;
+        let longest = usize::from(u16::MAX).saturating_sub(ipv4::HEADER_LEN);
+        let pieces = match lands {
+            true if self.landing.capacity() > 0 => longest,
+            true => 0,
+            false => self.landing.staging_room().min(longest),
+        };
+        Ok(whole.max(pieces))
+    }
+
     /// Sends a packet.
     ///
     /// # Errors

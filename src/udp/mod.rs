@@ -274,6 +274,25 @@ impl<'a> Udp<'a> {
         }
     }
 
+    /// Longest datagram that a socket's queue could take now, in bytes of payload; `None` without a queue.
+    pub fn queue_room(&self, key: Key) -> Option<usize> {
+        self.sockets.get(key)?;
+        self.queues.get(usize::from(key.index))?.room()
+    }
+
+    /// The oldest datagram of a socket's queue, as two spans.
+    pub fn front(&self, key: Key) -> Option<(&[u8], &[u8])> {
+        self.sockets.get(key)?;
+        self.queues.get(usize::from(key.index))?.payload()
+    }
+
+    /// Drops the oldest datagram of a socket's queue.
+    pub fn drop_front(&mut self, key: Key) {
+        if let (Some(_), Some(queue)) = (self.sockets.get(key), self.queues.get_mut(usize::from(key.index))) {
+            queue.drop_first();
+        }
+    }
+
     /// Takes the oldest datagram from a socket's queue.
     ///
     /// # Errors

@@ -1,0 +1,658 @@
+//! Receiving a file: the operation. It says where blocks land, acknowledges them, notices what is lost, and adapts the
+//! window to what arrives (RFC 1350, RFC 7440, design §5.1).
+
+use super::dest::{Dest, Taken};
+use super::session::{Agreement, Session, error_meaning};
+use super::window::{Class, Window};
+use super::{Mode, Tuning};
+use crate::client::operation::{Cx, Datagram, DetailKind, Operation, Server, Step};
+use crate::stack::egress::TxError;
+use crate::stack::icmp::IcmpError;
+use crate::stack::interface::is_host_address;
+use crate::stack::landing::{Flow, Place, Spot};
+use crate::stack::stats::Counter;
+use crate::storage::error::Error;
+use crate::storage::host::{Endpoint, Host, Memory, SinkOf, Span};
+use crate::storage::time::{Duration, Instant};
+use crate::udp::Meta;
+use crate::wire::tftp::{Access, DATA_HEADER_LEN, ErrorCode, PORT, Packet, emit_ack};
+use core::net::Ipv4Addr;
+
+/// Shortest time without any block after which a transfer is begun anew with less.
+const NOTHING_FLOOR: Duration = Duration::from_millis(500);
+/// How often a sink that refused is asked again.
+const SINK_RETRY: Duration = Duration::from_millis(1);
+/// Most calls of a sink that takes little, in one pass.
+const SINK_CALLS: u32 = 64;
+
+/// What to receive.
+pub struct Request<H: Host> {
+    /// From whom; port 0: 69.
+    pub server: Server<H::Text>,
+    /// File name as the server knows it, without NUL, at most about 450 bytes.
+    pub path: H::Text,
+    /// Octet, or netascii.
+    pub mode: Mode,
+    /// Where to.
+    pub sink: SinkOf<H>,
+    /// Numbers.
+    pub tuning: Tuning,
+    /// How long the sink may take nothing; zero: [`super::DEFAULT_SINK_STALL`].
+    pub sink_stall: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The name of the server is to be looked up.
+    Resolve,
+    /// A port is to be opened.
+    Begin,
+    /// The request is out.
+    Asking,
+    /// Blocks come.
+    Data,
+    /// It has ended.
+    Done(Result<u64, Error>),
+}
+
+/// A block the sink has not taken yet.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    since: Instant,
+    /// Bytes of it, if the socket's queue keeps it.
+    staged: Option<usize>,
+}
+
+/// What the windows since the (last) request came to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Yield {
+    /// When the first block was asked for.
+    opened: Instant,
+    /// Time spent waiting for timers.
+    stalled: Duration,
+    /// Windows in a row whose end did not come.
+    tails: u8,
+    /// Windows in a row that did not come whole.
+    broken: u8,
+    /// Most blocks that came whole in one of these.
+    best: u64,
+    /// Blocks that came, and blocks that did not or came for nothing.
+    useful: u64,
+    wasted: u64,
+}
+
+impl Yield {
+    fn whole(&mut self, blocks: u64) {
+        self.tails = 0;
+        self.broken = 0;
+        self.best = 0;
+        self.useful = self.useful.saturating_add(blocks);
+    }
+
+    fn broken(&mut self, arrived: u64, window: u64) {
+        self.broken = self.broken.saturating_add(1);
+        self.best = self.best.max(arrived);
+        self.useful = self.useful.saturating_add(arrived);
+        self.wasted = self.wasted.saturating_add(window.saturating_sub(arrived));
+    }
+
+    /// Whether beginning anew costs less than what was lost so far: then the total is at most twice the best.
+    fn is_poor(&self, now: Instant) -> bool {
+        let busy = now.since(self.opened + self.stalled);
+        (self.tails >= 2 && self.stalled >= busy) || (self.broken >= 2 && self.wasted >= self.useful.max(1))
+    }
+}
+
+/// The operation; its result is the number of bytes of the file.
+pub struct Get<H: Host> {
+    server: Server<H::Text>,
+    path: H::Text,
+    mode: Mode,
+    dest: Dest<H>,
+    sink_stall: Duration,
+    phase: Phase,
+    planned: bool,
+    session: Session,
+    window: Window,
+    /// The last block acknowledged.
+    acked: u64,
+    /// The first missing block of the gap that was acknowledged last.
+    gap: u64,
+    ack_due: bool,
+    /// The acknowledgement that is due answers a whole window: what comes next tells the round trip time.
+    ack_clean: bool,
+    /// When the server was last heard saying something of use, or told something.
+    stirred: Instant,
+    /// Bytes of the file, once the last block has come.
+    length: u64,
+    yields: Yield,
+    refused: Option<Refused>,
+}
+
+impl<H: Host> Get<H> {
+    /// A transfer that has yet to begin.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a server that is no host, an empty path or impossible numbers; [`Error::NotSupported`] for
+    /// netascii.
+    pub fn new(request: Request<H>) -> Result<Self, Error> {
+        let Request { server, path, mode, sink, tuning, sink_stall } = request;
+        tuning.check()?;
+        if mode != Mode::Octet {
+            return Err(Error::NotSupported);
+        }
+        if path.as_ref().is_empty() || (server.name.is_none() && !is_host_address(server.addr)) {
+            return Err(Error::Invalid);
+        }
+        let port = if server.port == 0 { PORT } else { server.port };
+        let session = Session::new(tuning, Endpoint { addr: server.addr, port });
+        let sink_stall = if sink_stall == Duration::ZERO { super::DEFAULT_SINK_STALL } else { sink_stall };
+        Ok(Get {
+            phase: if server.name.is_some() { Phase::Resolve } else { Phase::Begin },
+            server,
+            path,
+            mode,
+            dest: Dest::new(sink),
+            sink_stall,
+            planned: false,
+            session,
+            window: Window::new(),
+            acked: 0,
+            gap: 0,
+            ack_due: false,
+            ack_clean: false,
+            stirred: Instant::ZERO,
+            length: 0,
+            yields: Yield::default(),
+            refused: None,
+        })
+    }
+
+    /// Block size and window agreed with the server.
+    pub fn agreed(&self) -> (u16, u16) {
+        (self.session.blksize, self.session.window)
+    }
+
+    fn offset(&self, block: u64) -> u64 {
+        block.saturating_sub(1).saturating_mul(u64::from(self.session.blksize))
+    }
+
+    /// The last block that may come before the next acknowledgement.
+    fn edge(&self) -> u64 {
+        self.acked.saturating_add(u64::from(self.session.window))
+    }
+
+    /// The region blocks land in, if they go to one as they are.
+    fn lands(&self) -> Option<&H::Memory> {
+        match &self.dest {
+            Dest::Memory(memory) if self.mode == Mode::Octet => Some(memory),
+            _ => None,
+        }
+    }
+
+    /// Ends the transfer, telling the server if it takes part in it.
+    fn fail(&mut self, cx: &mut Cx<'_, '_, H>, why: Error, code: ErrorCode, text: &[u8]) {
+        self.session.give_up(cx, code, text);
+        self.phase = Phase::Done(Err(why));
+    }
+
+    fn resolve(&mut self) {
+        // Names are looked up by `dns`; an address written out needs no server.
+        let name = self.server.name.as_ref().map(AsRef::as_ref);
+        let text = name.and_then(|n| core::str::from_utf8(n).ok());
+        match text.and_then(|t| t.parse::<core::net::Ipv4Addr>().ok()) {
+            Some(addr) if is_host_address(addr) => {
+                let port = if self.server.port == 0 { PORT } else { self.server.port };
+                self.session.set_server(Endpoint { addr, port });
+                self.phase = Phase::Begin;
+            }
+            Some(_) => self.phase = Phase::Done(Err(Error::Invalid)),
+            None => self.phase = Phase::Done(Err(Error::NotSupported)),
+        }
+    }
+
+    fn begin(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<(), Error> {
+        self.session.begin(cx)?;
+        if !self.planned {
+            let keeps = if self.dest.may_refuse() { self.session.staging(cx) } else { None };
+            self.session.plan(cx, self.lands().is_some(), keeps)?;
+            self.planned = true;
+        }
+        self.window = Window::new();
+        self.acked = 0;
+        self.gap = 0;
+        self.ack_due = false;
+        self.length = 0;
+        self.refused = None;
+        cx.progress.done = 0;
+        self.phase = Phase::Asking;
+        Ok(())
+    }
+
+    /// The server has answered from `from`: blocks come from there.
+    fn open(&mut self, now: Instant, from: Endpoint) {
+        self.session.bind(now, from);
+        self.phase = Phase::Data;
+        self.yields = Yield { opened: now, ..Yield::default() };
+        self.stirred = now;
+        self.session.arm(now);
+    }
+
+    fn option_ack(&mut self, cx: &mut Cx<'_, '_, H>, from: Endpoint, options: crate::wire::tftp::Options<'_>) {
+        let now = cx.now();
+        if self.phase == Phase::Data {
+            // The acknowledgement of block 0 was lost; not when it has only just left.
+            if self.window.confirmed() == 0 && self.window.ahead() == 0 && self.is_quiet(now) {
+                self.ack_due = true;
+            }
+            return;
+        }
+        let agreement = self.session.agree(options);
+        self.open(now, from);
+        match agreement {
+            Agreement::Holds(size) => {
+                cx.progress.total = size;
+                if let (Some(size), Some(room), Mode::Octet) = (size, self.dest.capacity(), self.mode)
+                    && size > room
+                {
+                    self.fail(cx, Error::TooBig, ErrorCode::DISK_FULL, b"file too large");
+                    return;
+                }
+                self.ack_due = true;
+                self.ack_clean = true;
+            }
+            Agreement::Impossible => {
+                self.session.tell(cx, ErrorCode::OPTION_REFUSED, b"option refused");
+                self.without_options(cx, Error::Protocol);
+            }
+        }
+    }
+
+    /// Begins anew without options, or ends if that was so already.
+    fn without_options(&mut self, _cx: &mut Cx<'_, '_, H>, why: Error) {
+        if self.session.plan.options {
+            self.session.plan.options = false;
+            self.phase = Phase::Begin;
+        } else {
+            self.phase = Phase::Done(Err(why));
+        }
+    }
+
+    fn error(&mut self, cx: &mut Cx<'_, '_, H>, from: Endpoint, code: ErrorCode, message: &[u8]) {
+        if code == ErrorCode::OPTION_REFUSED && self.phase == Phase::Asking && self.session.plan.options {
+            self.without_options(cx, Error::NotSupported);
+            return;
+        }
+        cx.detail.set(DetailKind::Tftp, u32::from(code.0), Some(from.addr), message);
+        self.phase = Phase::Done(Err(error_meaning(code)));
+    }
+
+    /// Whether nothing of use has come or gone for as long as an answer takes: a repetition then means a loss.
+    fn is_quiet(&self, now: Instant) -> bool {
+        now.since(self.stirred) >= self.session.rtt.tail(self.session.timeout())
+    }
+
+    /// Takes a block.
+    #[inline]
+    fn block(&mut self, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>, wire: u16) {
+        let now = cx.now();
+        // Of a block that landed only the length counts: its bytes need not be here.
+        let data = datagram.payload.get(DATA_HEADER_LEN..).unwrap_or(&[]);
+        let len = datagram.len.saturating_sub(DATA_HEADER_LEN);
+        let blksize = usize::from(self.session.blksize);
+        if len > blksize {
+            cx.stack.stats.count(Counter::DropTftpMalformed);
+            return;
+        }
+        let block = match self.window.classify(wire) {
+            Class::New(block) => block,
+            Class::Old(block) => return self.old_block(cx, block),
+            Class::Outside => {
+                cx.stack.stats.count(Counter::DropTftpBlock);
+                return;
+            }
+        };
+        let edge = self.edge();
+        let in_order = block == self.window.next();
+        let is_last = len < blksize;
+        if block > edge {
+            cx.stack.stats.count(Counter::DropTftpBlock);
+            return;
+        }
+        if self.refused.is_some_and(|r| r.staged.is_some()) {
+            // The sink has yet to take what is kept for it.
+            return;
+        }
+        let offset = self.offset(block);
+        let taken = match datagram.landed {
+            None => self.dest.take(offset, data, in_order),
+            Some(landed) if landed.len == len => Ok(Taken::All),
+            // `place` found no room for it.
+            Some(_) => Err(Error::TooBig),
+        };
+        match taken {
+            Ok(Taken::All) => {}
+            Ok(Taken::NoPlace) => {
+                cx.stack.stats.count(Counter::DropTftpBlock);
+                self.stirred = now;
+                self.notice_gap(block, edge, true);
+                return;
+            }
+            Ok(Taken::Refused(some)) => return self.refuse(cx, &datagram.meta, data, some),
+            Err(why) => return self.fail(cx, why, ErrorCode::DISK_FULL, b"no room"),
+        }
+        self.refused = None;
+        self.taken(cx, block, offset, len, is_last);
+        if !self.ack_due {
+            self.notice_gap(block, edge, is_last);
+        }
+    }
+
+    /// Goes on after a block is where it belongs.
+    #[inline]
+    fn taken(&mut self, cx: &mut Cx<'_, '_, H>, block: u64, offset: u64, len: usize, is_last: bool) {
+        let now = cx.now();
+        self.window.take(block, is_last);
+        self.session.progress(now);
+        self.stirred = now;
+        if is_last {
+            self.length = offset.saturating_add(len as u64);
+        }
+        let confirmed = self.window.confirmed();
+        let blocks = confirmed.saturating_sub(self.acked);
+        if self.window.complete() {
+            // RFC 7440 §4, RFC 1350 §6: the last block is acknowledged at once.
+            self.ack_due = true;
+            cx.progress.done = self.length;
+            return;
+        }
+        cx.progress.done = confirmed.saturating_mul(u64::from(self.session.blksize));
+        if blocks >= u64::from(self.session.window) {
+            self.yields.whole(blocks);
+            self.ack_due = true;
+            self.ack_clean = true;
+        }
+    }
+
+    /// Asks for a missing block, once, when two blocks beyond it have come, or none can come any more: a block that was
+    /// only overtaken is not missing (RFC 7440 §4).
+    fn notice_gap(&mut self, block: u64, edge: u64, is_last: bool) {
+        let next = self.window.next();
+        if block < next || self.gap == next || self.session.window == 1 {
+            return;
+        }
+        if block == edge || is_last || self.window.ahead() >= 2 {
+            self.gap = next;
+            let arrived = self.window.confirmed().saturating_sub(self.acked);
+            self.yields.broken(arrived, u64::from(self.session.window));
+            self.ack_due = true;
+            self.ack_clean = false;
+        }
+    }
+
+    /// A block that had come before.
+    fn old_block(&mut self, cx: &mut Cx<'_, '_, H>, block: u64) {
+        cx.stack.stats.count(Counter::TftpDuplicate);
+        let now = cx.now();
+        // RFC 1123 §4.2.3.1: a copy that follows its original at once must not make two of everything that comes after;
+        // a copy after a silence means that the acknowledgement was lost.
+        if self.is_quiet(now) {
+            if block <= self.acked && self.refused.is_none() {
+                self.ack_due = true;
+                self.ack_clean = false;
+            }
+            self.stirred = now;
+        } else if block > self.acked {
+            // The server is repeating this window: more of it will come.
+            self.stirred = now;
+        }
+    }
+
+    /// The sink does not take all of the next block: it is kept in the socket's queue if that has room, else the server
+    /// is asked for it again.
+    fn refuse(&mut self, cx: &mut Cx<'_, '_, H>, meta: &Meta, data: &[u8], some: bool) {
+        let now = cx.now();
+        let kept = self.session.socket().is_some_and(|socket| cx.udp.enqueue(socket, *meta, data));
+        let since = match self.refused {
+            Some(refused) if !some => refused.since,
+            _ => now,
+        };
+        self.refused = Some(Refused { since, staged: kept.then_some(data.len()) });
+        self.session.deadline = now + self.session.timeout().divided_by(2);
+    }
+
+    /// Offers the kept block again.
+    fn offer(&mut self, cx: &mut Cx<'_, '_, H>) {
+        let (Some(refused), Some(socket)) = (self.refused, self.session.socket()) else { return };
+        let Some(len) = refused.staged else { return };
+        let block = self.window.next();
+        let offset = self.offset(block);
+        let mut progress = false;
+        for _ in 0..SINK_CALLS {
+            let Some((front, back)) = cx.udp.front(socket) else { return };
+            let middle = offset.saturating_add(front.len() as u64);
+            let taken = match self.dest.take(offset, front, true) {
+                Ok(Taken::All) => self.dest.take(middle, back, true),
+                other => other,
+            };
+            match taken {
+                Ok(Taken::All) => {
+                    self.refused = None;
+                    cx.udp.drop_front(socket);
+                    self.taken(cx, block, offset, len, len < usize::from(self.session.blksize));
+                    // What came meanwhile was dropped: the server goes on from here.
+                    self.ack_due = true;
+                    self.ack_clean = true;
+                    return;
+                }
+                Ok(Taken::Refused(some)) => {
+                    progress |= some;
+                    if !some {
+                        break;
+                    }
+                }
+                Ok(Taken::NoPlace) => break,
+                Err(why) => return self.fail(cx, why, ErrorCode::DISK_FULL, b"no room"),
+            }
+        }
+        if progress && let Some(refused) = &mut self.refused {
+            refused.since = cx.now();
+        }
+    }
+
+    /// Nothing has come for as long as the timer ran.
+    fn expired(&mut self, cx: &mut Cx<'_, '_, H>) {
+        let now = cx.now();
+        self.ack_due = true;
+        self.ack_clean = false;
+        if let Some(refused) = self.refused {
+            if now.since(refused.since) >= self.sink_stall {
+                self.fail(cx, Error::SinkStalled, ErrorCode::DISK_FULL, b"no room");
+            }
+            // The server hears of us, so that it does not give up (design §5.1).
+            self.session.deadline = now + self.session.timeout().divided_by(2);
+            return;
+        }
+        let timeout = self.session.timeout();
+        self.yields.stalled = self.yields.stalled + self.session.rtt.timer(timeout);
+        let confirmed = self.window.confirmed();
+        let arrived = confirmed.saturating_sub(self.acked);
+        let window = u64::from(self.session.window);
+        if arrived > 0 || self.window.ahead() > 0 {
+            self.yields.tails = self.yields.tails.saturating_add(1);
+            self.yields.broken(arrived, window);
+        } else {
+            cx.stack.stats.count(Counter::TftpRetransmit);
+        }
+        let rtt = self.session.rtt.smoothed().unwrap_or(Duration::ZERO);
+        let nothing = confirmed == 0 && self.window.ahead() == 0;
+        let barren = nothing && now.since(self.yields.opened) >= NOTHING_FLOOR.max(rtt.times(4));
+        if barren || self.yields.is_poor(now) {
+            let best = if nothing { self.session.window } else { self.yields.best.min(0xffff) as u16 };
+            if self.session.shrink(cx, best) {
+                self.session.tell(cx, ErrorCode::NOT_DEFINED, b"asking again");
+                self.phase = Phase::Begin;
+                return;
+            }
+        }
+        match self.session.expire() {
+            Ok(()) => self.session.arm(now),
+            Err(why) => self.fail(cx, why, ErrorCode::NOT_DEFINED, b"timeout"),
+        }
+    }
+
+    /// Sends the acknowledgement that is due. `false`: later.
+    #[inline]
+    fn acknowledge(&mut self, cx: &mut Cx<'_, '_, H>) -> bool {
+        let now = cx.now();
+        let confirmed = self.window.confirmed();
+        let sent = self.session.send(cx, &[Span::Bytes(&emit_ack(confirmed as u16))]);
+        if let Err(TxError::Resolving | TxError::Busy) = sent {
+            return false;
+        }
+        // A lost frame, or a next hop that does not answer for now, is as good as sent: the timer repeats it.
+        self.ack_due = false;
+        self.acked = confirmed;
+        self.stirred = now;
+        if core::mem::take(&mut self.ack_clean) {
+            self.session.rtt.start(now);
+        } else {
+            self.session.rtt.spoil();
+        }
+        true
+    }
+
+    fn poll_data(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
+        let now = cx.now();
+        if self.refused.is_some() {
+            self.offer(cx);
+        }
+        if now >= self.session.deadline && !self.ack_due && self.phase == Phase::Data {
+            self.expired(cx);
+        }
+        if self.phase != Phase::Data {
+            // Begins anew, or has ended: next time, which is at once.
+            return Step::Pending(Instant::ZERO);
+        }
+        if self.ack_due && !self.acknowledge(cx) {
+            return Step::Pending(now + Duration::from_millis(100));
+        }
+        if self.window.complete() {
+            self.session.finish(cx, self.window.confirmed());
+            self.phase = Phase::Done(Ok(self.length));
+            return Step::Done(Ok(self.length));
+        }
+        match self.refused {
+            Some(Refused { staged: Some(_), .. }) => Step::Pending(self.session.deadline.min(now + SINK_RETRY)),
+            _ => Step::Pending(self.session.deadline),
+        }
+    }
+}
+
+impl<H: Host> Operation<H> for Get<H> {
+    fn poll(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
+        // Each turn but the last changes the phase: from `Data` back to `Begin` and on to `Asking` at most.
+        for _ in 0..4 {
+            match self.phase {
+                Phase::Resolve => self.resolve(),
+                Phase::Begin => {
+                    if let Err(why) = self.begin(cx) {
+                        self.phase = Phase::Done(Err(why));
+                    }
+                }
+                Phase::Asking => match self.session.ask(cx, Access::Read, self.path.as_ref(), self.mode, Some(0)) {
+                    Ok(at) => return Step::Pending(at),
+                    Err(why) => self.phase = Phase::Done(Err(why)),
+                },
+                Phase::Data => match self.poll_data(cx) {
+                    Step::Pending(_) if self.phase != Phase::Data => {}
+                    step => return step,
+                },
+                Phase::Done(result) => return Step::Done(result),
+            }
+        }
+        Step::Pending(cx.now())
+    }
+
+    #[inline]
+    fn place(&self, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
+        let (Phase::Data, Some(memory)) = (self.phase, self.lands()) else { return Place::Stage };
+        let (&[0, 3, a, b, ..], Some(len)) = (head, len.checked_sub(DATA_HEADER_LEN)) else { return Place::Stage };
+        if (flow.src, flow.src_port) != (self.session.peer.addr, self.session.peer.port) {
+            return Place::Stage;
+        }
+        // Landing rule (a): what has come, or must not come, is summed and not stored.
+        let at = match self.window.classify(u16::from_be_bytes([a, b])) {
+            Class::New(block) if block <= self.edge() => usize::try_from(self.offset(block)).unwrap_or(usize::MAX),
+            _ => usize::MAX,
+        };
+        let fits = len <= usize::from(self.session.blksize) && at.checked_add(len).is_some_and(|e| e <= memory.len());
+        let (at, len) = if fits { (at, len) } else { (memory.len(), 0) };
+        Place::Region(Spot { memory: memory.clone(), at, len, header: DATA_HEADER_LEN })
+    }
+
+    fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
+        let (Phase::Data, Some(memory)) = (self.phase, self.lands()) else { return None };
+        if src != self.session.peer.addr {
+            return None;
+        }
+        let block = self.window.missing(nth).filter(|block| *block <= self.edge())?;
+        let at = usize::try_from(self.offset(block)).ok()?;
+        let len = memory.len().checked_sub(at)?.min(usize::from(self.session.blksize));
+        (len > 0).then(|| Spot { memory: memory.clone(), at, len, header: DATA_HEADER_LEN })
+    }
+
+    fn patience(&self) -> Duration {
+        match self.session.rtt.smoothed() {
+            None => Duration::from_secs(1),
+            Some(rtt) => rtt.times(4).max(Duration::from_millis(250)),
+        }
+    }
+
+    #[inline]
+    fn datagram(&mut self, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {
+        let Datagram { payload, meta, landed, .. } = datagram;
+        if let (Some(_), &[_, _, a, b, ..]) = (landed, *payload) {
+            return self.block(cx, datagram, u16::from_be_bytes([a, b]));
+        }
+        if !matches!(self.phase, Phase::Asking | Phase::Data) {
+            return;
+        }
+        if !self.session.is_peer(cx, meta.src) {
+            return self.session.refuse_stranger(cx, meta, payload);
+        }
+        match Packet::parse(payload) {
+            // Less than four bytes is no packet.
+            _ if payload.len() < 4 => cx.stack.stats.count(Counter::DropTftpMalformed),
+            Ok(Packet::Data { block, data }) => {
+                if self.phase == Phase::Asking {
+                    // RFC 2347: a server that knows no options sends the first block at once.
+                    if block != 1 || data.len() > usize::from(super::session::PLAIN_BLOCK) {
+                        cx.stack.stats.count(Counter::DropTftpBlock);
+                        return;
+                    }
+                    self.open(cx.now(), meta.src);
+                }
+                self.block(cx, datagram, block);
+            }
+            Ok(Packet::Oack(options)) => self.option_ack(cx, meta.src, options),
+            Ok(Packet::Error { code, message }) => self.error(cx, meta.src, code, message),
+            _ => cx.stack.stats.count(Counter::DropTftpMalformed),
+        }
+    }
+
+    fn icmp_error(&mut self, cx: &mut Cx<'_, '_, H>, error: &IcmpError) {
+        if !matches!(self.phase, Phase::Asking | Phase::Data) {
+            return;
+        }
+        if let Some(why) = self.session.icmp_error(cx.detail, error) {
+            self.phase = Phase::Done(Err(why));
+        }
+    }
+
+    fn cancel(&mut self, cx: &mut Cx<'_, '_, H>) {
+        if self.phase == Phase::Data {
+            self.session.give_up(cx, ErrorCode::NOT_DEFINED, b"cancelled");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! TFTP (RFC 1350) with options (RFC 2347, 2348, 2349) and windows (RFC 7440): `get` receives a file. `session` holds
+//! what is common to both directions, `window` which blocks have come, `dest` where they go, `rtt` the timer, `dally`
+//! what outlives a transfer.
+
+pub mod dally;
+mod dest;
+pub mod get;
+mod rtt;
+mod session;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use crate::storage::error::Error;
+use crate::storage::time::Duration;
+
+pub use crate::wire::tftp::Mode;
+pub use dally::Shared;
+pub use get::{Get, Request};
+
+/// Window asked for when none is given, in blocks.
+pub const DEFAULT_WINDOW: u16 = 32;
+/// Largest window asked for: beyond it a block number of 16 bits could mean two blocks.
+pub const MAX_WINDOW: u16 = 32_767;
+/// Timeout asked for when none is given.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Failures in a row that are borne when no number is given.
+pub const DEFAULT_RETRIES: u8 = 8;
+/// How long a sink may take nothing when nothing is given.
+pub const DEFAULT_SINK_STALL: Duration = Duration::from_secs(120);
+
+/// Numbers of a transfer; 0 means: the best that works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tuning {
+    /// Block size in bytes, 8 to 65464 (RFC 2348); never more than what can be received.
+    pub blksize: u16,
+    /// Window in blocks (RFC 7440); at most [`MAX_WINDOW`] is asked for.
+    pub windowsize: u16,
+    /// How long the server is to wait before it repeats (RFC 2349), at most 255 s; the longest wait here, too.
+    pub timeout: Duration,
+    /// How many requests in a row, or waits for the whole timeout, may go unanswered.
+    pub retries: u8,
+}
+
+impl Tuning {
+    /// Whether the numbers are possible.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check(&self) -> Result<(), Error> {
+        let block = self.blksize == 0 || (8..=65_464).contains(&self.blksize);
+        if block && self.timeout <= Duration::from_secs(255) { Ok(()) } else { Err(Error::Invalid) }
+    }
+
+    fn timeout(&self) -> Duration {
+        if self.timeout == Duration::ZERO { DEFAULT_TIMEOUT } else { self.timeout }
+    }
+
+    /// The timeout in whole seconds, at least one (RFC 2349).
+    fn seconds(&self) -> u64 {
+        (self.timeout() + Duration::from_micros(999_999)).as_secs().max(1)
+    }
+
+    fn retries(&self) -> u8 {
+        if self.retries == 0 { DEFAULT_RETRIES } else { self.retries }
+    }
+}

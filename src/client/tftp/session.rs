@@ -1,0 +1,404 @@
+//! One transfer's dealings with its server: socket and ports, the request and its repetition, options, errors both
+//! ways. Blocks and their acknowledgement are left to `get` and `put`.
+
+use super::Tuning;
+use super::rtt::Rtt;
+use crate::client::operation::{Cx, Detail, DetailKind, icmp_meaning};
+use crate::stack::egress::TxError;
+use crate::stack::icmp::{ErrorKind, IcmpError};
+use crate::stack::stats::Counter;
+use crate::storage::error::Error;
+use crate::storage::host::{Endpoint, Host, LogEvent, Span};
+use crate::storage::slots::Key;
+use crate::storage::time::{Duration, Instant};
+use crate::udp::Meta;
+use crate::wire::tftp::{Access, Builder, DATA_HEADER_LEN, ErrorCode, Mode, Options, emit_error, option};
+use crate::wire::udp::HEADER_LEN as UDP_HEADER_LEN;
+
+/// Block size without negotiation (RFC 1350 §2).
+pub const PLAIN_BLOCK: u16 = 512;
+/// Smallest and largest block size (RFC 2348).
+const BLOCK_RANGE: core::ops::RangeInclusive<u64> = 8..=65_464;
+/// Longest request, in bytes: what every path carries (RFC 2347).
+const MAX_REQUEST: usize = 512;
+/// Longest wait between two requests.
+const REQUEST_CAP: Duration = Duration::from_secs(4);
+
+/// What to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Options at all.
+    pub options: bool,
+    /// Block size.
+    pub blksize: u16,
+    /// Window.
+    pub window: u16,
+}
+
+/// What an option acknowledgement came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// It holds; the file's size, if the server told it.
+    Holds(Option<u64>),
+    /// It holds what cannot be.
+    Impossible,
+}
+
+/// The state of one transfer towards its server.
+#[derive(Debug)]
+pub struct Session {
+    tuning: Tuning,
+    socket: Option<Key>,
+    /// The server; its port is its end of this transfer once `bound`.
+    pub peer: Endpoint,
+    /// Whether the server has chosen its port (RFC 1350 §4).
+    pub bound: bool,
+    /// Port of ours.
+    pub port: u16,
+    server: Endpoint,
+    /// What is asked for.
+    pub plan: Plan,
+    /// Largest block that needs no fragments.
+    whole: u16,
+    /// Block size agreed.
+    pub blksize: u16,
+    /// Window agreed.
+    pub window: u16,
+    /// Round trips.
+    pub rtt: Rtt,
+    /// Requests sent since the last answer of any kind, or timers expired at full length.
+    failures: u8,
+    interval: Duration,
+    /// When to act next without an answer.
+    pub deadline: Instant,
+    last_error: Option<Error>,
+    shrunk: u8,
+}
+
+impl Session {
+    /// A session that has yet to begin. `server` has its port.
+    pub fn new(tuning: Tuning, server: Endpoint) -> Self {
+        Session {
+            tuning,
+            socket: None,
+            peer: server,
+            bound: false,
+            port: 0,
+            server,
+            plan: Plan { options: true, blksize: 0, window: 0 },
+            whole: 0,
+            blksize: PLAIN_BLOCK,
+            window: 1,
+            rtt: Rtt::new(),
+            failures: 0,
+            interval: Duration::ZERO,
+            deadline: Instant::ZERO,
+            last_error: None,
+            shrunk: 0,
+        }
+    }
+
+    /// The server's timeout, as asked for.
+    pub fn timeout(&self) -> Duration {
+        self.tuning.timeout()
+    }
+
+    /// Names the server once its address is known.
+    pub fn set_server(&mut self, server: Endpoint) {
+        self.server = server;
+        self.peer = server;
+    }
+
+    /// Decides what to ask for. `lands`: blocks land in a region. `keeps`: the largest block that can be kept while a
+    /// sink refuses it, `None` if blocks are never kept.
+    ///
+    /// # Errors
+    /// No route to the server.
+    pub fn plan<H: Host>(&mut self, cx: &Cx<'_, '_, H>, lands: bool, keeps: Option<usize>) -> Result<(), Error> {
+        let addr = self.server.addr;
+        let overhead = UDP_HEADER_LEN.saturating_add(DATA_HEADER_LEN);
+        let clamp = |room: usize| {
+            let room = room.min(keeps.unwrap_or(usize::MAX));
+            room.clamp(8, usize::from(u16::MAX)).min(65_464) as u16
+        };
+        self.whole = clamp(cx.stack.path_room(addr, None)?.saturating_sub(overhead));
+        let limit = clamp(cx.stack.receive_room(addr, None, lands)?.saturating_sub(overhead));
+        let known = cx.shared.tftp.servers.get(addr);
+        let (window, block) = known.map_or((u16::MAX, u16::MAX), |k| (k.window, k.block));
+        let blksize = if self.tuning.blksize == 0 { self.whole } else { self.tuning.blksize.min(limit) };
+        let asked = if self.tuning.windowsize == 0 { super::DEFAULT_WINDOW } else { self.tuning.windowsize };
+        self.plan.blksize = if blksize > self.whole { blksize.min(block.max(self.whole)) } else { blksize };
+        self.plan.window = asked.min(super::MAX_WINDOW).min(window);
+        Ok(())
+    }
+
+    /// Opens a port and begins anew with the plan as it is: ends the transfer so far without a word.
+    ///
+    /// # Errors
+    /// No socket is free.
+    pub fn begin<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<(), Error> {
+        if let Some(old) = self.socket.take() {
+            cx.udp.close(old);
+        }
+        cx.stack.landing.end_claims(cx.op);
+        // RFC 1350 §4: a port of its own for each transfer, so that late packets find nothing.
+        let socket = cx.open()?;
+        self.port = cx.udp.get(socket).map_or(0, |s| s.local.port);
+        self.socket = Some(socket);
+        self.peer = self.server;
+        self.bound = false;
+        self.blksize = PLAIN_BLOCK;
+        self.window = 1;
+        self.failures = 0;
+        self.interval = self.timeout();
+        self.deadline = Instant::ZERO;
+        self.rtt.restart();
+        Ok(())
+    }
+
+    /// Bytes of the blocks that the socket's queue can keep.
+    pub fn staging<H: Host>(&self, cx: &Cx<'_, '_, H>) -> Option<usize> {
+        self.socket.and_then(|s| cx.udp.queue_room(s)).filter(|room| *room >= usize::from(PLAIN_BLOCK))
+    }
+
+    /// The socket, while there is one.
+    pub fn socket(&self) -> Option<Key> {
+        self.socket
+    }
+
+    /// Sends a datagram to the server's end of the transfer.
+    #[inline]
+    pub fn send<H: Host>(&self, cx: &mut Cx<'_, '_, H>, body: &[Span<'_, H::Memory>]) -> Result<(), TxError> {
+        let socket = self.socket.ok_or(TxError::Invalid)?;
+        cx.send(socket, self.peer, body)
+    }
+
+    /// Sends the request if it is time, or says when. `size`: the value of `tsize`.
+    ///
+    /// # Errors
+    /// The budget is spent, the path does not fit a request, or nothing can be sent to the server.
+    pub fn ask<H: Host>(
+        &mut self,
+        cx: &mut Cx<'_, '_, H>,
+        access: Access,
+        path: &[u8],
+        mode: Mode,
+        size: Option<u64>,
+    ) -> Result<Instant, Error> {
+        let now = cx.now();
+        if now < self.deadline {
+            return Ok(self.deadline);
+        }
+        if self.failures > self.tuning.retries() {
+            return Err(self.last_error.unwrap_or(Error::Timeout));
+        }
+        let mut buffer = [0; MAX_REQUEST];
+        let built = self.build(access, path, mode, size, &mut buffer);
+        let packet: &[u8] = built.map_err(|e| match e {
+            crate::wire::Error::NoRoom => Error::NameTooLong,
+            _ => Error::Invalid,
+        })?;
+        match self.send(cx, &[Span::Bytes(packet)]) {
+            Ok(()) => {
+                if self.failures == 0 {
+                    self.rtt.start(now);
+                } else {
+                    self.rtt.spoil();
+                    cx.stack.stats.count(Counter::TftpRetransmit);
+                }
+            }
+            // Woken when the neighbour is known or the NIC has room.
+            Err(e) if e.is_transient() => return Ok(now + Duration::from_millis(100)),
+            // The next hop or the link may come back within the budget.
+            Err(e @ (TxError::HostUnreachable | TxError::NetworkDown | TxError::Failed(_))) => {
+                self.last_error = Some(e.into());
+            }
+            Err(e) => return Err(e.into()),
+        }
+        self.failures = self.failures.saturating_add(1);
+        self.deadline = now + self.interval;
+        // RFC 1123 §4.2.3.2: exponential backoff.
+        self.interval = self.interval.times(2).min(REQUEST_CAP.max(self.timeout()));
+        Ok(self.deadline)
+    }
+
+    fn build<'b>(
+        &self,
+        access: Access,
+        path: &[u8],
+        mode: Mode,
+        size: Option<u64>,
+        buffer: &'b mut [u8],
+    ) -> crate::wire::Result<&'b [u8]> {
+        let mut request = Builder::request(buffer, access, &[path], mode)?;
+        if self.plan.options {
+            if self.plan.blksize != PLAIN_BLOCK {
+                request.number(option::BLKSIZE, u64::from(self.plan.blksize))?;
+            }
+            if let Some(size) = size {
+                request.number(option::TSIZE, size)?;
+            }
+            request.number(option::TIMEOUT, self.tuning.seconds())?;
+            if self.plan.window > 1 {
+                request.number(option::WINDOWSIZE, u64::from(self.plan.window))?;
+            }
+        }
+        Ok(request.finish())
+    }
+
+    /// Whether a datagram comes from the server's end of this transfer; before that is known, whether it may become it.
+    #[inline]
+    pub fn is_peer<H: Host>(&self, cx: &Cx<'_, '_, H>, from: Endpoint) -> bool {
+        if self.bound {
+            return from == self.peer;
+        }
+        from.addr == self.server.addr && !cx.shared.tftp.finished.is_stale(cx.now(), from)
+    }
+
+    /// Tells a stranger that it is one, which disturbs nothing here (RFC 1350 §4).
+    pub fn refuse_stranger<H: Host>(&self, cx: &mut Cx<'_, '_, H>, meta: &Meta, payload: &[u8]) {
+        cx.stack.stats.count(Counter::DropTftpTid);
+        // Never an error for an error: two hosts could go on for ever.
+        let answers = matches!(payload, [0, 3 | 4 | 6, _, _, ..]);
+        if let (true, true, Some(socket)) = (answers, self.bound, self.socket) {
+            let mut buffer = [0; 32];
+            let len = emit_error(ErrorCode::UNKNOWN_TID, b"unknown transfer ID", &mut buffer).unwrap_or(0);
+            // A stranger that is not told now comes again.
+            let _ = cx.send(socket, meta.src, &[Span::Bytes(buffer.get(..len).unwrap_or(&[]))]);
+        }
+    }
+
+    /// The server has answered from `from`: that is its end of the transfer.
+    pub fn bind(&mut self, now: Instant, from: Endpoint) {
+        self.peer = from;
+        self.bound = true;
+        self.failures = 0;
+        self.rtt.answer(now);
+    }
+
+    /// Takes the options the server agrees to (RFC 2347): each must have been asked for, with a value that its RFC allows.
+    /// `tsize` that is no number below 2⁶⁴ counts as not told.
+    pub fn agree(&mut self, options: Options<'_>) -> Agreement {
+        if let Some(value) = options.get(option::BLKSIZE) {
+            let asked = self.plan.options && self.plan.blksize != PLAIN_BLOCK;
+            match crate::wire::tftp::parse_number(value) {
+                Some(n) if asked && BLOCK_RANGE.contains(&n) && n <= u64::from(self.plan.blksize) => {
+                    self.blksize = n as u16;
+                }
+                _ => return Agreement::Impossible,
+            }
+        }
+        if let Some(value) = options.get(option::WINDOWSIZE) {
+            let asked = self.plan.options && self.plan.window > 1;
+            match crate::wire::tftp::parse_number(value) {
+                Some(n) if asked && n >= 1 && n <= u64::from(self.plan.window) => self.window = n as u16,
+                _ => return Agreement::Impossible,
+            }
+        }
+        Agreement::Holds(options.number(option::TSIZE))
+    }
+
+    /// Tells the server that the transfer ends here, as far as one frame can.
+    pub fn tell<H: Host>(&self, cx: &mut Cx<'_, '_, H>, code: ErrorCode, text: &[u8]) {
+        if !self.bound {
+            return;
+        }
+        let mut buffer = [0; 64];
+        if let Ok(len) = emit_error(code, text, &mut buffer) {
+            // Best effort: a server that does not hear it gives up by itself.
+            let _ = self.send(cx, &[Span::Bytes(buffer.get(..len).unwrap_or(&[]))]);
+        }
+    }
+
+    /// The same, for good: what the server may still send is nobody's.
+    pub fn give_up<H: Host>(&self, cx: &mut Cx<'_, '_, H>, code: ErrorCode, text: &[u8]) {
+        self.tell(cx, code, text);
+        if self.bound {
+            cx.shared.tftp.finished.note_stale(cx.now(), self.peer);
+        }
+    }
+
+    /// The timer for what is expected next has expired. Says whether the budget of failures is spent; only timers that
+    /// ran for the whole timeout count.
+    pub fn expire(&mut self) -> Result<(), Error> {
+        if self.rtt.expire(self.timeout()) {
+            self.failures = self.failures.saturating_add(1);
+            if self.failures > self.tuning.retries() {
+                return Err(Error::Timeout);
+            }
+        }
+        Ok(())
+    }
+
+    /// Something new has come.
+    #[inline]
+    pub fn progress(&mut self, now: Instant) {
+        self.failures = 0;
+        self.rtt.answer(now);
+        self.arm(now);
+    }
+
+    /// Sets the timer anew.
+    #[inline]
+    pub fn arm(&mut self, now: Instant) {
+        self.deadline = now + self.rtt.timer(self.timeout());
+    }
+
+    /// Makes the plan smaller: half the window, or what arrived at once if that is less; the second time, and when there
+    /// is no window to halve, blocks that need no fragments (design §5.1). `false`: it cannot be smaller.
+    pub fn shrink<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>, arrived: u16) -> bool {
+        let fragments = self.blksize > self.whole;
+        let narrow = self.window > 1;
+        if !narrow && !fragments {
+            return false;
+        }
+        if fragments && (self.shrunk > 0 || !narrow) {
+            self.plan.blksize = self.whole;
+        } else {
+            self.plan.window = (self.window / 2).min(arrived.max(1)).max(1);
+        }
+        self.shrunk = self.shrunk.saturating_add(1);
+        cx.stack.host.log(LogEvent::TransferShrunk, u64::from(self.plan.blksize), u64::from(self.plan.window));
+        true
+    }
+
+    /// The transfer has come to its end with block `last`: what is left of it, and what worked, is remembered.
+    pub fn finish<H: Host>(&self, cx: &mut Cx<'_, '_, H>, last: u64) {
+        let now = cx.now();
+        cx.shared.tftp.finished.note(now, self.port, self.peer, last as u16);
+        if self.shrunk > 0 {
+            let (addr, window, block) = (self.server.addr, self.plan.window, self.plan.blksize);
+            cx.shared.tftp.servers.note(super::dally::Known { addr, window, block });
+        }
+    }
+
+    /// What an ICMP error about a datagram of this session means; `None` if it is about none, or means nothing yet.
+    pub fn icmp_error(&self, detail: &mut Detail, error: &IcmpError) -> Option<Error> {
+        if error.dst != self.peer.addr || error.dst_port != self.peer.port || error.src_port != self.port {
+            return None;
+        }
+        let meaning = icmp_meaning(error)?;
+        // Once the server has answered, a router's word is no news of the server; only its own port is (RFC 1122 §3.2.2.1).
+        if self.bound && meaning != Error::Refused {
+            return None;
+        }
+        if let ErrorKind::Unreachable(code) = error.kind {
+            detail.set(DetailKind::Icmp, 0x300 | u32::from(code.0), Some(error.from), &[]);
+        }
+        Some(meaning)
+    }
+}
+
+/// What a server's ERROR means (RFC 1350 §5, RFC 2347).
+pub fn error_meaning(code: ErrorCode) -> Error {
+    match code {
+        ErrorCode::FILE_NOT_FOUND => Error::NotFound,
+        ErrorCode::ACCESS_VIOLATION | ErrorCode::NO_SUCH_USER => Error::Denied,
+        ErrorCode::DISK_FULL => Error::NoSpace,
+        ErrorCode::ILLEGAL_OPERATION => Error::Protocol,
+        ErrorCode::UNKNOWN_TID => Error::ConnectionReset,
+        ErrorCode::FILE_EXISTS => Error::Exists,
+        ErrorCode::OPTION_REFUSED => Error::NotSupported,
+        _ => Error::Remote,
+    }
+}

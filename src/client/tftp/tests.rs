@@ -1,0 +1,4 @@
+//! TFTP as packet scripts, and over the simulated link.
+
+mod scripts;
+mod simulated;
