@@ -2,7 +2,7 @@
 # size.sh: target/size.tsv, one line for each target and feature set that this machine can build. Columns: target, features,
 # text, data, bss (bytes of the shipped object), ram_default and ram_tftp (bytes of the block a stack needs), stack_depth (of
 # lace_poll, bytes), tab-separated, one header line. docs/SIZES.md says how each is found.
-# SIZE_TARGETS, SIZE_FEATURES ("set;set"): fewer of them.
+# SIZE_TARGETS, SIZE_FEATURES ("set;set"): fewer of them. SIZE_OUT: another file. DOCS=yes: the table in docs/SIZES.md too.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/targets.sh
@@ -17,8 +17,9 @@ sets=${SIZE_FEATURES:-$default_sets}
 
 "$CARGO" build -q --release -p bootlace-sizes
 tool=target/release/bootlace-sizes
-out=target/size.tsv
+out=${SIZE_OUT:-target/size.tsv}
 new=$out.new
+mkdir -p target/size
 printf 'target\tfeatures\ttext\tdata\tbss\tram_default\tram_tftp\tstack_depth\n' >"$new"
 mkdir -p target/size
 
@@ -53,4 +54,17 @@ for t in ${SIZE_TARGETS:-$ALL_TARGETS}; do
 done
 mv "$new" "$out"
 echo "$out: $(($(wc -l <"$out") - 1)) lines"
+if [ "${DOCS:-}" = yes ]; then
+    awk -F'\t' '
+        FNR == NR { row = "|"; for (i = 1; i <= NF; i++) row = row " " $i " |"; rows[++n] = row; next }
+        /^<!-- sizes -->/ {
+            print
+            for (i = 1; i <= n; i++) { print rows[i]; if (i == 1) print "|---|---|---:|---:|---:|---:|---:|---:|" }
+            skip = 1
+            next
+        }
+        /^<!-- end -->/ { skip = 0 }
+        !skip { print }' "$out" docs/SIZES.md >target/size/SIZES.md
+    cp target/size/SIZES.md docs/SIZES.md
+fi
 [ -z "$failed" ] || { echo "could not build:$failed" >&2; exit 1; }
