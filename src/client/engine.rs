@@ -256,11 +256,6 @@ impl<'a, H: Host> Engine<'a, H> {
         Received::Nothing
     }
 
-    #[cfg(feature = "dhcp")]
-    fn dhcp_deadline(&self) -> Instant {
-        self.shared.dhcp.iter().map(dhcp::Client::deadline).min().unwrap_or(Instant::NEVER)
-    }
-
     #[cfg(not(feature = "dhcp"))]
     fn dhcp_deadline(&self) -> Instant {
         Instant::NEVER
@@ -273,82 +268,6 @@ impl<'a, H: Host> Engine<'a, H> {
     #[inline]
     fn receive_dhcp(&mut self, _: &Packet<'_>, _: &Datagram<'_>) -> bool {
         false
-    }
-
-    /// Lets the DHCP clients do what is due.
-    #[cfg(feature = "dhcp")]
-    fn tick_dhcp(&mut self, wake: bool) {
-        for index in 0..self.shared.dhcp.len().min(usize::from(u8::MAX)) {
-            let nic = NicId(index as u8);
-            let news = self.with_dhcp(nic, |client, env| client.tick(env, wake).then_some(client.waiting()));
-            if let Some(Some(Some(op))) = news {
-                self.call(op, |_, _| ());
-            }
-        }
-    }
-
-    /// Calls `work` on the DHCP client of a NIC.
-    #[cfg(feature = "dhcp")]
-    fn with_dhcp<R>(
-        &mut self,
-        nic: NicId,
-        work: impl FnOnce(&mut dhcp::Client, &mut dhcp::Env<'_, 'a, H>) -> R,
-    ) -> Option<R> {
-        let Shared { dhcp, resolver, .. } = &mut self.shared;
-        let client = dhcp.get_mut(usize::from(nic.0))?;
-        Some(work(client, &mut dhcp::Env { stack: &mut self.stack, resolver, nic }))
-    }
-
-    /// Gives a datagram to the DHCP client of its NIC, if that is active: before any socket. Whether it was given.
-    #[cfg(feature = "dhcp")]
-    #[inline]
-    fn receive_dhcp(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) -> bool {
-        if datagram.destination_port() != crate::wire::dhcp::CLIENT_PORT {
-            return false;
-        }
-        let active = self.shared.dhcp.get(usize::from(packet.nic.0)).is_some_and(dhcp::Client::is_active);
-        if active {
-            self.hear_dhcp(packet, datagram);
-        }
-        active
-    }
-
-    #[cfg(feature = "dhcp")]
-    #[cold]
-    fn hear_dhcp(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) {
-        if !verify(packet, datagram) {
-            self.stack.stats.count(Counter::DropUdpChecksum);
-            return;
-        }
-        let payload = datagram.payload();
-        let heard = self.with_dhcp(packet.nic, |c, env| (c.receive(env, packet.src, payload), c.waiting()));
-        if let Some((heard, Some(op))) = heard {
-            self.call(op, |client, cx| each_client!(client, c => Operation::<H>::dhcp(c, cx, heard, payload)));
-        }
-    }
-
-    /// Ends what DHCP does on a NIC: an address it has set goes, and its server is not told. To be called before the host
-    /// sets an address of its own. An operation that waits fails.
-    #[cfg(feature = "dhcp")]
-    pub fn dhcp_stop(&mut self, nic: NicId) {
-        let op = self.with_dhcp(nic, |client, env| {
-            client.stop(env);
-            client.waiting()
-        });
-        if let Some(Some(op)) = op {
-            self.call(op, |_, _| ());
-        }
-    }
-
-    /// Gives the address of a NIC back to its DHCP server. It goes when the message has left, at latest after a second:
-    /// then the client is no longer [`dhcp::Client::is_active`].
-    ///
-    /// # Errors
-    /// [`crate::storage::error::Error::AddressNotOurs`]: the NIC has no lease.
-    #[cfg(feature = "dhcp")]
-    pub fn dhcp_release(&mut self, nic: NicId) -> Result<()> {
-        self.with_dhcp(nic, |client, env| client.release(env))
-            .unwrap_or(Err(crate::storage::error::Error::AddressNotOurs))
     }
 
     /// A datagram to a port without a socket.
@@ -497,7 +416,11 @@ impl<'a, H: Host> Engine<'a, H> {
         self.stack.stats.count(Counter::DropIcmpIgnored);
     }
 
-    fn call<R>(&mut self, op: u8, handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R) -> Option<R> {
+    pub(super) fn call<R>(
+        &mut self,
+        op: u8,
+        handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R,
+    ) -> Option<R> {
         let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
         self.ops.call(op, &mut around, handler)
     }

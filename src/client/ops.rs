@@ -16,6 +16,9 @@ pub enum Client<H: Host> {
     /// DHCP.
     #[cfg(feature = "dhcp")]
     Dhcp(super::dhcp::op::Dhcp<H>),
+    /// DNS.
+    #[cfg(feature = "dns")]
+    Dns(super::dns::op::Dns<H>),
     /// Ping.
     #[cfg(feature = "ping")]
     Ping(super::ping::Ping),
@@ -35,6 +38,8 @@ macro_rules! each_client {
         match $client {
             #[cfg(feature = "dhcp")]
             Client::Dhcp($c) => $call,
+            #[cfg(feature = "dns")]
+            Client::Dns($c) => $call,
             #[cfg(feature = "ping")]
             Client::Ping($c) => $call,
             #[cfg(any(test, feature = "sim"))]

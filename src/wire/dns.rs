@@ -225,7 +225,7 @@ pub enum Data<'a> {
         /// In bytes.
         udp_size: u16,
     },
-    /// Any other type or class.
+    /// Any other type or class, and addresses that have not the length of their type.
     Other(&'a [u8]),
 }
 
@@ -327,8 +327,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Iterates over records. One that is not whole, or whose data has not the length or form of its type, gives one error and ends
-/// them: a message is not to be trusted past it.
+/// Iterates over records. One that is not whole, or a name in it that does not parse, gives one error and ends them: a
+/// message is not to be trusted past it. Bytes after the last record are such an error too: some length was wrong.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     bytes: &'a [u8],
@@ -341,11 +341,16 @@ impl<'a> Iterator for Records<'a> {
 
     fn next(&mut self) -> Option<Result<Record<'a>>> {
         let sections = [Section::Answer, Section::Authority, Section::Additional];
-        let (count, section) = self.counts.iter_mut().zip(sections).find(|(count, _)| **count > 0)?;
+        let Some((count, section)) = self.counts.iter_mut().zip(sections).find(|(count, _)| **count > 0) else {
+            let trailing = self.at < self.bytes.len();
+            self.at = self.bytes.len();
+            return trailing.then_some(Err(Error::Malformed));
+        };
         *count = count.wrapping_sub(1);
         let record = self.record(section);
         if record.is_err() {
             self.counts = [0; 3];
+            self.at = self.bytes.len();
         }
         Some(record)
     }
@@ -362,8 +367,8 @@ impl<'a> Records<'a> {
         let end = start.saturating_add(len);
         let data = match (kind, class) {
             (Kind::OPT, udp_size) => Data::Opt { udp_size },
-            (Kind::A, CLASS_IN) => Data::A(Ipv4Addr::from(exactly::<4>(rdata)?)),
-            (Kind::AAAA, CLASS_IN) => Data::Aaaa(Ipv6Addr::from(exactly::<16>(rdata)?)),
+            (Kind::A, CLASS_IN) => address::<4, Ipv4Addr>(rdata).map_or(Data::Other(rdata), Data::A),
+            (Kind::AAAA, CLASS_IN) => address::<16, Ipv6Addr>(rdata).map_or(Data::Other(rdata), Data::Aaaa),
             (Kind::CNAME, CLASS_IN) => {
                 let (target, after) = Name::parse(self.bytes, start)?;
                 if after != end {
@@ -379,8 +384,8 @@ impl<'a> Records<'a> {
     }
 }
 
-fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
-    bytes.try_into().map_err(|_| Error::Malformed)
+fn address<const N: usize, T: From<[u8; N]>>(bytes: &[u8]) -> Option<T> {
+    bytes.try_into().ok().map(|bytes: [u8; N]| T::from(bytes))
 }
 
 /// A query with one question.

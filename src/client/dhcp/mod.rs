@@ -5,6 +5,7 @@
 //! boot data that another server gives is fetched in `pxe`.
 
 mod bind;
+mod engine;
 mod machine;
 mod message;
 pub mod op;

@@ -1,8 +1,28 @@
 //! Names (RFC 1035): which servers are asked and which domains are tried, what is remembered of their answers, and
 //! looking a name up, alone or as a part of another client.
 
+// Without lookups nothing is remembered.
+#[cfg_attr(not(feature = "dns"), allow(dead_code))]
+mod cache;
+#[cfg(not(feature = "dns"))]
+mod literal_only;
+#[cfg(feature = "dns")]
+pub mod op;
+#[cfg(feature = "dns")]
+mod query;
+#[cfg(all(test, feature = "dns"))]
+mod tests;
+
 use crate::stack::interface::NicId;
+use crate::storage::error::Error;
+use crate::storage::time::Instant;
+use cache::Cache;
+pub use cache::Cached;
 use core::net::Ipv4Addr;
+#[cfg(not(feature = "dns"))]
+pub use literal_only::Resolve;
+#[cfg(feature = "dns")]
+pub use query::{ADDRESSES, Resolve};
 
 /// Name servers that can be set.
 pub const SERVERS: usize = 6;
@@ -19,23 +39,74 @@ pub struct Resolver<'a> {
     search: heapless::Vec<u8, SEARCH>,
     /// The NIC whose lease gave the search list.
     search_of: Option<NicId>,
-    #[allow(dead_code)]
-    cache: &'a mut [Cached],
+    cache: Cache<'a>,
+    #[cfg(feature = "dns")]
+    alias: Option<Alias>,
 }
 
-/// A name that was looked up.
-#[derive(Clone, Copy, Debug)]
-pub struct Cached {}
+/// How far a lookup is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// Not ended; poll again at this time, or when something came for it, or when what could not be sent may go.
+    Pending(Instant),
+    /// The first address.
+    Ready(Ipv4Addr),
+    /// [`Error::Invalid`] or [`Error::NameTooLong`]: no name can be like that. [`Error::NetworkUnreachable`]: no server is
+    /// set. [`Error::NotFound`]: there is no such name, or it has no address. [`Error::Loop`]: too many aliases.
+    /// [`Error::Refused`], [`Error::Denied`], [`Error::Remote`] and errors of sending: every server failed, the last one so.
+    /// [`Error::NotSupported`]: the answer does not fit a datagram. [`Error::Timeout`]: nobody answered.
+    Failed(Error),
+}
 
-impl Cached {
-    /// An unused entry.
-    pub const FREE: Cached = Cached {};
+/// The alias that a lookup asks for: one at a time, so that not every lookup has room for a name.
+#[cfg(feature = "dns")]
+#[derive(Debug)]
+struct Alias {
+    /// Slot of the operation.
+    op: u8,
+    /// When another may take its place, whatever became of the lookup.
+    until: Instant,
+    /// As on the wire, without compression.
+    name: heapless::Vec<u8, { crate::wire::dns::MAX_NAME_LEN }>,
+}
+
+#[cfg(feature = "dns")]
+impl Alias {
+    /// Longer than the servers are asked for one name.
+    const KEEP: crate::storage::time::Duration = crate::storage::time::Duration::from_secs(60);
+}
+
+/// Reads a dotted address: four decimal numbers without leading zeros, which some read as octal.
+pub fn literal(text: &[u8]) -> Option<Ipv4Addr> {
+    let mut octets = [0u8; 4];
+    let mut parts = text.split(|byte| *byte == b'.');
+    for octet in &mut octets {
+        let part = parts.next()?;
+        let leads = part.len() > 1 && part.first() == Some(&b'0');
+        if part.is_empty() || part.len() > 3 || leads {
+            return None;
+        }
+        let mut value = 0u16;
+        for digit in part {
+            let digit = digit.checked_sub(b'0').filter(|d| *d <= 9)?;
+            value = value.wrapping_mul(10).wrapping_add(u16::from(digit));
+        }
+        *octet = u8::try_from(value).ok()?;
+    }
+    parts.next().is_none().then(|| Ipv4Addr::from(octets))
 }
 
 impl<'a> Resolver<'a> {
     /// A resolver without servers that remembers as many names as `cache` has entries.
     pub fn new(cache: &'a mut [Cached]) -> Self {
-        Resolver { servers: heapless::Vec::new(), search: heapless::Vec::new(), search_of: None, cache }
+        Resolver {
+            servers: heapless::Vec::new(),
+            search: heapless::Vec::new(),
+            search_of: None,
+            cache: Cache::new(cache),
+            #[cfg(feature = "dns")]
+            alias: None,
+        }
     }
 
     /// Sets the servers that the host itself names; they are asked before those of leases. As many as fit are taken.
@@ -64,6 +135,8 @@ impl<'a> Resolver<'a> {
     fn replace(&mut self, of: Option<NicId>, servers: &[Ipv4Addr]) {
         let mut rest: heapless::Vec<Named, SERVERS> = heapless::Vec::new();
         core::mem::swap(&mut rest, &mut self.servers);
+        // Other servers may say otherwise.
+        self.cache.clear();
         let new = servers.iter().map(|addr| (*addr, of));
         let host = rest.iter().copied().filter(|(_, o)| o.is_none() && of.is_some());
         let leases = rest.iter().copied().filter(|(_, o)| o.is_some() && *o != of);
@@ -92,9 +165,36 @@ impl<'a> Resolver<'a> {
     #[cfg(feature = "dhcp")]
     pub(super) fn remove_lease(&mut self, nic: NicId) {
         self.servers.retain(|(_, of)| *of != Some(nic));
+        self.cache.clear();
         if self.search_of == Some(nic) {
             self.search.clear();
             self.search_of = None;
         }
+    }
+
+    /// The name that is asked for as number `index` when `name` is looked up, in text form: a name with a dot in it as it
+    /// is, one without first in each domain of the search list (RFC 1123 §6.1.4.3). `None` when there are no more.
+    #[cfg(feature = "dns")]
+    fn candidate<'b>(&self, name: &[u8], index: u8, buf: &'b mut [u8]) -> Option<&'b [u8]> {
+        let mut w = crate::wire::cursor::Writer::new(buf);
+        w.put(name).ok()?;
+        let domains = if name.contains(&b'.') { &[][..] } else { self.search() };
+        let mut domains = domains.split(|byte| *byte == b' ').filter(|d| !d.is_empty());
+        let count = domains.clone().count();
+        match usize::from(index) {
+            at if at < count => {
+                w.put(b".").ok()?;
+                w.put(domains.nth(at)?).ok()?;
+            }
+            at if at > count => return None,
+            _ => {}
+        }
+        let text = w.finish();
+        Some(text.strip_suffix(b".").unwrap_or(text))
+    }
+
+    #[cfg(feature = "dns")]
+    fn has_candidate(&self, name: &[u8], index: u8) -> bool {
+        self.candidate(name, index, &mut [0; crate::wire::dns::MAX_NAME_LEN]).is_some()
     }
 }

@@ -1,0 +1,87 @@
+//! The engine's side of DHCP: which datagrams the clients get, when they are polled, and what the host can ask of them.
+
+use super::Client as NicClient;
+use super::machine::Env;
+use crate::client::engine::{Engine, Shared};
+use crate::client::operation::Operation;
+use crate::client::ops::{Client, each_client};
+use crate::stack::ingress::Packet;
+use crate::stack::interface::NicId;
+use crate::stack::stats::Counter;
+use crate::storage::error::{Error, Result};
+use crate::storage::host::Host;
+use crate::storage::time::Instant;
+use crate::udp::verify;
+use crate::wire::dhcp::CLIENT_PORT;
+use crate::wire::udp::Datagram;
+
+impl<'a, H: Host> Engine<'a, H> {
+    pub(crate) fn dhcp_deadline(&self) -> Instant {
+        self.shared.dhcp.iter().map(NicClient::deadline).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Lets the DHCP clients do what is due.
+    pub(crate) fn tick_dhcp(&mut self, wake: bool) {
+        for index in 0..self.shared.dhcp.len().min(usize::from(u8::MAX)) {
+            let nic = NicId(index as u8);
+            let news = self.with_dhcp(nic, |client, env| client.tick(env, wake).then_some(client.waiting()));
+            if let Some(Some(Some(op))) = news {
+                self.call(op, |_, _| ());
+            }
+        }
+    }
+
+    /// Calls `work` on the DHCP client of a NIC.
+    fn with_dhcp<R>(&mut self, nic: NicId, work: impl FnOnce(&mut NicClient, &mut Env<'_, 'a, H>) -> R) -> Option<R> {
+        let Shared { dhcp, resolver, .. } = &mut self.shared;
+        let client = dhcp.get_mut(usize::from(nic.0))?;
+        Some(work(client, &mut Env { stack: &mut self.stack, resolver, nic }))
+    }
+
+    /// Gives a datagram to the DHCP client of its NIC, if that is active: before any socket. Whether it was given.
+    #[inline]
+    pub(crate) fn receive_dhcp(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) -> bool {
+        if datagram.destination_port() != CLIENT_PORT {
+            return false;
+        }
+        let active = self.shared.dhcp.get(usize::from(packet.nic.0)).is_some_and(NicClient::is_active);
+        if active {
+            self.hear_dhcp(packet, datagram);
+        }
+        active
+    }
+
+    #[cold]
+    fn hear_dhcp(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) {
+        if !verify(packet, datagram) {
+            self.stack.stats.count(Counter::DropUdpChecksum);
+            return;
+        }
+        let payload = datagram.payload();
+        let heard = self.with_dhcp(packet.nic, |c, env| (c.receive(env, packet.src, payload), c.waiting()));
+        if let Some((heard, Some(op))) = heard {
+            self.call(op, |client, cx| each_client!(client, c => Operation::<H>::dhcp(c, cx, heard, payload)));
+        }
+    }
+
+    /// Ends what DHCP does on a NIC: an address it has set goes, and its server is not told. To be called before the host
+    /// sets an address of its own. An operation that waits fails.
+    pub fn dhcp_stop(&mut self, nic: NicId) {
+        let op = self.with_dhcp(nic, |client, env| {
+            client.stop(env);
+            client.waiting()
+        });
+        if let Some(Some(op)) = op {
+            self.call(op, |_, _| ());
+        }
+    }
+
+    /// Gives the address of a NIC back to its DHCP server. It goes when the message has left, at latest after a second:
+    /// then the client is no longer [`NicClient::is_active`].
+    ///
+    /// # Errors
+    /// [`Error::AddressNotOurs`]: the NIC has no lease.
+    pub fn dhcp_release(&mut self, nic: NicId) -> Result<()> {
+        self.with_dhcp(nic, |client, env| client.release(env)).unwrap_or(Err(Error::AddressNotOurs))
+    }
+}
