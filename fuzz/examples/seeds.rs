@@ -27,6 +27,7 @@ fn main() {
     tftp();
     rpc();
     nfs();
+    engine();
 }
 
 fn ip(protocol: ipv4::Protocol, payload_len: usize) -> ipv4::Repr {
@@ -359,4 +360,23 @@ fn nfs() {
         invariant_s: 0,
     };
     save("rpc_nfs", "fsstat", &reply(11, |e| stat.emit(e)));
+}
+
+fn engine() {
+    // Block, copy, offset, length and MF, corruption: see `bootlace_fuzz::engine::fragments`.
+    let whole = [[0u8, 0, 6, 0xff], [0, 3, 6, 0xff]];
+    let last = [0u8, 6, 0x86, 0xff];
+    save("fragments", "in_order", &[whole[0], whole[1], last].concat());
+    save("fragments", "reversed", &[last, whole[1], whole[0]].concat());
+    let second = |p: [u8; 4]| [p[0] | 1, p[1], p[2], p[3]];
+    let bad = |p: [u8; 4]| [p[0] | 4, p[1], p[2], 5];
+    save(
+        "fragments",
+        "two_blocks",
+        &[second(last), whole[1], second(whole[0]), last, second(whole[1]), whole[0]].concat(),
+    );
+    save("fragments", "corrupt_copy", &[bad(whole[0]), whole[0], bad(whole[1]), whole[1], last, bad(last)].concat());
+    for (name, frames) in bootlace_fuzz::engine::conversations() {
+        save("frames", name, &frames);
+    }
 }

@@ -6,11 +6,13 @@ use bootlace::wire::cursor::Writer;
 use bootlace::wire::xdr::{Decoder, Encoder};
 use bootlace::wire::{Error, arp, dhcp, dns, ethernet, icmpv4, igmp, ipv4, mount, nfs3, portmap, rpc, tcp, tftp, udp};
 
+pub mod engine;
+
 /// A function that is a fuzz target.
 pub type Target = fn(&[u8]) -> bool;
 
 /// The targets, by the names of their binaries and folders of seeds.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("eth_ip_udp", eth_ip_udp),
     ("arp", arp),
     ("icmp", icmp),
@@ -19,6 +21,8 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("dns", dns),
     ("tftp", tftp),
     ("rpc_nfs", rpc_nfs),
+    ("fragments", engine::fragments),
+    ("frames", engine::frames),
 ];
 
 /// An Ethernet frame with an IPv4 packet with a UDP datagram or an IGMP message.

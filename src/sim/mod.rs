@@ -1,6 +1,7 @@
 //! A host, a NIC and a link on virtual time: what tests, fuzzers and the model benchmarks run the engine on. Never part
 //! of the shipped library.
 
+pub mod blocks;
 pub mod host;
 pub mod link;
 pub mod packets;

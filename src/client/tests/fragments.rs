@@ -1,168 +1,24 @@
 //! Fragments against the whole engine: landing in a region by the rules of `stack::landing`, staging, and sending.
 
 use crate::client::engine::Received;
-use crate::client::operation::{Cx, Datagram, Operation, Step};
+use crate::client::operation::Step;
 use crate::client::ops::Client;
-use crate::sim::host::{SimHost, SimMemory, splitmix};
+use crate::sim::blocks::{BlocksRig, PORT, fragments, piece};
+use crate::sim::host::{SimMemory, splitmix};
 use crate::sim::packets::{self, Station};
 use crate::sim::rig::{Limits, Rig};
 use crate::stack::interface::Cidr;
-use crate::stack::landing::{Flow, Place, Spot};
 use crate::stack::stats::Counter;
 use crate::storage::host::{Endpoint, NicCaps, Span};
-use crate::storage::slots::Key;
-use crate::storage::time::Instant;
 use crate::udp::Owner;
 use crate::wire::ethernet::{EtherType, Frame};
 use crate::wire::icmpv4::Message;
 use crate::wire::ipv4::{self, Protocol};
-use std::boxed::Box;
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::rc::Rc;
 use std::vec;
 use std::vec::Vec;
 
-const PORT: u16 = 3000;
-
-/// A client that takes numbered blocks: two bytes of type, two of number, then the block.
-#[derive(Debug)]
-struct Blocks {
-    region: SimMemory,
-    size: usize,
-    window: usize,
-    socket: Option<Key>,
-    seen: Rc<RefCell<Seen>>,
-}
-
-#[derive(Debug, Default)]
-struct Seen {
-    port: u16,
-    confirmed: BTreeSet<usize>,
-    /// Numbers and lengths of datagrams delivered.
-    delivered: Vec<(usize, usize)>,
-}
-
-impl Blocks {
-    fn next(&self) -> usize {
-        (0..).find(|n| !self.seen.borrow().confirmed.contains(n)).unwrap()
-    }
-
-    fn spot(&self, number: usize) -> Spot<SimMemory> {
-        let len = if self.seen.borrow().confirmed.contains(&number) { 0 } else { self.size };
-        let at = number * self.size;
-        Spot { memory: self.region.clone(), at, len: len.min(self.region.to_vec().len() - at), header: 4 }
-    }
-}
-
-impl Operation<SimHost> for Blocks {
-    fn poll(&mut self, cx: &mut Cx<'_, '_, SimHost>) -> Step {
-        if self.socket.is_none() {
-            let socket = cx.open().unwrap();
-            self.seen.borrow_mut().port = cx.udp.get(socket).unwrap().local.port;
-            self.socket = Some(socket);
-        }
-        Step::Pending(Instant::NEVER)
-    }
-
-    fn place(&self, _flow: &Flow, head: &[u8], _len: usize) -> Place<SimMemory> {
-        match *head {
-            [0, 3, a, b, ..] => {
-                let number = usize::from(u16::from_be_bytes([a, b]));
-                if number >= self.next() + self.window { Place::NotMine } else { Place::Region(self.spot(number)) }
-            }
-            _ => Place::Stage,
-        }
-    }
-
-    fn guess(&self, _src: core::net::Ipv4Addr, nth: usize) -> Option<Spot<SimMemory>> {
-        let next = self.next();
-        let open = (next..next + self.window).filter(|n| !self.seen.borrow().confirmed.contains(n));
-        open.map(|n| self.spot(n)).nth(nth)
-    }
-
-    fn datagram(&mut self, _cx: &mut Cx<'_, '_, SimHost>, datagram: &Datagram<'_>) {
-        let number = usize::from(u16::from_be_bytes([datagram.payload[2], datagram.payload[3]]));
-        assert!(datagram.landed.is_some());
-        let mut seen = self.seen.borrow_mut();
-        seen.confirmed.insert(number);
-        seen.delivered.push((number, datagram.len));
-    }
-}
-
-struct Bench {
-    rig: Rig,
-    region: SimMemory,
-    seen: Rc<RefCell<Seen>>,
-    server: Station,
-    size: usize,
-}
-
-impl Bench {
-    fn new(size: usize, window: usize, blocks: usize) -> Self {
-        Self::with(size, window, blocks, Limits::default())
-    }
-
-    fn with(size: usize, window: usize, blocks: usize, limits: Limits) -> Self {
-        let mut rig = Rig::bare(1, limits, NicCaps::empty(), true);
-        rig.engine.stack.interface_mut(rig.nic).unwrap().add_address(Cidr { addr: rig.us.ip, prefix: 24 });
-        let server = Station::new(1);
-        rig.know(server);
-        // Guard bytes follow the region proper.
-        let whole = SimMemory::new(size * blocks + 64);
-        let region = crate::storage::host::Memory::slice(&whole, 0, size * blocks).unwrap();
-        let seen = Rc::new(RefCell::new(Seen::default()));
-        let client = Blocks { region, size, window, socket: None, seen: seen.clone() };
-        rig.engine.start(Client::Sim(Box::new(client))).unwrap();
-        Bench { rig, region: whole, seen, server, size }
-    }
-
-    fn block(&self, number: usize) -> Vec<u8> {
-        let mut seed = number as u64 + 99;
-        (0..self.size).map(|_| splitmix(&mut seed) as u8).collect()
-    }
-
-    /// The fragments of block `number`.
-    fn fragments(&self, number: usize, id: u16, unit: usize) -> Vec<Vec<u8>> {
-        let mut payload = vec![0, 3, (number >> 8) as u8, number as u8];
-        payload.extend_from_slice(&self.block(number));
-        self.fragment(&payload, id, unit)
-    }
-
-    fn fragment(&self, payload: &[u8], id: u16, unit: usize) -> Vec<Vec<u8>> {
-        let port = self.seen.borrow().port;
-        let datagram = packets::udp_datagram((self.server.ip, PORT), (self.rig.us.ip, port), payload);
-        fragments(self.server, self.rig.us, Protocol::UDP, &datagram, id, unit)
-    }
-
-    fn confirmed(&self) -> Vec<usize> {
-        self.seen.borrow().confirmed.iter().copied().collect()
-    }
-
-    /// Every confirmed block is right, the guard bytes are untouched.
-    fn check(&self) {
-        let bytes = self.region.to_vec();
-        for number in self.confirmed() {
-            let at = number * self.size;
-            assert_eq!(bytes[at..at + self.size], self.block(number)[..], "block {number}");
-        }
-        assert!(bytes[bytes.len() - 64..].iter().all(|b| *b == 0xa5), "guard bytes");
-    }
-}
-
-fn piece(src: Station, dst: Station, protocol: Protocol, id: u16, offset: usize, more: bool, bytes: &[u8]) -> Vec<u8> {
-    let packet = packets::ipv4_with(src.ip, dst.ip, protocol, bytes, |r| {
-        r.identification = id;
-        r.fragment_offset = offset as u16;
-        r.more_fragments = more;
-    });
-    packets::ethernet(dst.mac, src.mac, EtherType::IPV4, &packet)
-}
-
-fn fragments(src: Station, dst: Station, protocol: Protocol, bytes: &[u8], id: u16, unit: usize) -> Vec<Vec<u8>> {
-    let count = bytes.len().div_ceil(unit);
-    let part = |(n, part)| piece(src, dst, protocol, id, n * unit, n + 1 < count, part);
-    bytes.chunks(unit).enumerate().map(part).collect()
+fn bench_of(size: usize, window: usize, blocks: usize) -> BlocksRig {
+    BlocksRig::new(size, window, blocks, Limits::default())
 }
 
 fn shuffle<T>(items: &mut [T], seed: &mut u64) {
@@ -176,7 +32,7 @@ fn every_order_of_four_lands() {
     for first in 0..4 {
         for second in (0..4).filter(|b| *b != first) {
             for third in (0..4).filter(|c| *c != first && *c != second) {
-                let mut bench = Bench::new(5000, 1, 1);
+                let mut bench = bench_of(5000, 1, 1);
                 let pieces = bench.fragments(0, 7, 1480);
                 assert_eq!(pieces.len(), 4);
                 for i in [first, second, third, 6 - first - second - third] {
@@ -194,7 +50,7 @@ fn every_order_of_four_lands() {
 fn largest_blocks_in_any_order_many_in_flight() {
     let mut seed = 5;
     for round in 0..20 {
-        let mut bench = Bench::new(65_464, 4, 4);
+        let mut bench = bench_of(65_464, 4, 4);
         let mut pieces: Vec<Vec<u8>> = (0..4).flat_map(|n| bench.fragments(n, 100 + n as u16, 1480)).collect();
         assert_eq!(pieces.len(), 4 * 45);
         shuffle(&mut pieces, &mut seed);
@@ -212,7 +68,7 @@ fn lengths_and_units_of_every_kind() {
     let mut seed = 11;
     for size in [1, 7, 8, 256, 512, 1472, 1473, 1476, 2944, 4096, 16_268, 16_384, 65_464] {
         for unit in [552, 1480, 8952] {
-            let mut bench = Bench::with(size, 1, 1, Limits { mtu: 9000, ..Limits::default() });
+            let mut bench = BlocksRig::new(size, 1, 1, Limits { mtu: 9000, ..Limits::default() });
             let mut pieces = bench.fragments(0, 3, unit);
             shuffle(&mut pieces, &mut seed);
             for piece in &pieces {
@@ -227,7 +83,7 @@ fn lengths_and_units_of_every_kind() {
 #[test]
 fn one_missing_is_never_delivered() {
     for missing in 0..4 {
-        let mut bench = Bench::new(5000, 1, 1);
+        let mut bench = bench_of(5000, 1, 1);
         for (i, piece) in bench.fragments(0, 7, 1480).iter().enumerate() {
             if i != missing {
                 bench.rig.input(piece);
@@ -257,7 +113,7 @@ fn two_copies_one_corrupt_in_every_interleaving() {
         for a in orders {
             for b in orders {
                 for corrupt in 0..3 {
-                    let mut bench = Bench::new(4000, 2, 2);
+                    let mut bench = bench_of(4000, 2, 2);
                     let good = bench.fragments(0, 1, 1480);
                     let mut bad = bench.fragments(0, 2, 1480);
                     let last = bad[corrupt].len() - 1;
@@ -301,7 +157,7 @@ fn case_p03_overlaps_discard_exact_duplicates_do_not() {
         (&[(0, 32, true), (24, 16, false)], false),
     ];
     for (set, arrives) in sets {
-        let mut bench = Bench::new(28, 1, 2);
+        let mut bench = bench_of(28, 1, 2);
         let mut payload = vec![0, 3, 0, 0];
         payload.extend_from_slice(&bench.block(0));
         let port = bench.seen.borrow().port;
@@ -322,7 +178,7 @@ fn case_p03_overlaps_discard_exact_duplicates_do_not() {
         bench.check();
     }
     // An exact duplicate with other bytes: the first copy stands.
-    let mut bench = Bench::new(4000, 1, 1);
+    let mut bench = bench_of(4000, 1, 1);
     let pieces = bench.fragments(0, 1, 1480);
     let mut altered = pieces[1].clone();
     altered[100] ^= 0xff;
@@ -338,7 +194,7 @@ fn case_p03_overlaps_discard_exact_duplicates_do_not() {
 fn case_p05_ends_beyond_what_a_datagram_or_buffer_holds() {
     let other = Station::new(1);
     for (offset, len, more) in [(65_528, 8, false), (65_528, 8, true), (65_512, 1480, false)] {
-        let mut bench = Bench::new(4000, 1, 1);
+        let mut bench = bench_of(4000, 1, 1);
         let bytes = vec![7; len];
         bench.rig.input(&piece(other, bench.rig.us, Protocol::UDP, 5, offset, more, &bytes));
         assert_eq!(bench.rig.count(Counter::DropFragmentMalformed), 1, "{offset} {len} {more}");
@@ -445,7 +301,7 @@ fn case_p07_floods_interleaving_timeout() {
 
 #[test]
 fn case_p08_a_first_fragment_is_not_a_datagram() {
-    let mut bench = Bench::new(4096, 1, 1);
+    let mut bench = bench_of(4096, 1, 1);
     let pieces = bench.fragments(0, 1, 1480);
     bench.rig.input(&pieces[0]);
     assert!(bench.seen.borrow().delivered.is_empty());
@@ -455,7 +311,7 @@ fn case_p08_a_first_fragment_is_not_a_datagram() {
     assert_eq!(bench.seen.borrow().delivered, [(0, 4096 + 4)]);
     bench.check();
     // Without room for reassembly nothing is delivered, and every piece is counted.
-    let mut bench = Bench::with(4096, 1, 1, Limits { landing: 0, staging: 0, ..Limits::default() });
+    let mut bench = BlocksRig::new(4096, 1, 1, Limits { landing: 0, staging: 0, ..Limits::default() });
     for piece in &bench.fragments(0, 1, 1480) {
         bench.rig.input(piece);
     }
@@ -465,7 +321,7 @@ fn case_p08_a_first_fragment_is_not_a_datagram() {
 
 #[test]
 fn case_p11_padding_and_trailing_bytes_are_trimmed_first() {
-    let mut bench = Bench::with(1474, 1, 1, Limits { mtu: 9000, ..Limits::default() });
+    let mut bench = BlocksRig::new(1474, 1, 1, Limits { mtu: 9000, ..Limits::default() });
     let mut pieces = bench.fragments(0, 1, 1480);
     assert_eq!(pieces[1].len(), 60);
     assert_eq!(ipv4::Packet::parse(&pieces[1][14..]).unwrap().payload().len(), 6);
@@ -485,7 +341,7 @@ fn case_p11_padding_and_trailing_bytes_are_trimmed_first() {
 #[test]
 fn case_u02_sums_hold_over_fragments_of_odd_length() {
     for size in [4095, 4097] {
-        let mut bench = Bench::new(size, 1, 1);
+        let mut bench = bench_of(size, 1, 1);
         let pieces = bench.fragments(0, 1, 1480);
         for spoilt in 0..pieces.len() {
             let mut copy = bench.fragments(0, 50 + spoilt as u16, 1480);
@@ -503,7 +359,7 @@ fn case_u02_sums_hold_over_fragments_of_odd_length() {
         assert_eq!(bench.confirmed(), [0]);
         bench.check();
         // A zero checksum means none.
-        let mut bench = Bench::new(size, 1, 1);
+        let mut bench = bench_of(size, 1, 1);
         let mut payload = vec![0, 3, 0, 0];
         payload.extend_from_slice(&bench.block(0));
         let port = bench.seen.borrow().port;
@@ -520,13 +376,13 @@ fn case_u02_sums_hold_over_fragments_of_odd_length() {
 #[test]
 fn first_fragments_without_the_headers_are_staged_or_dropped() {
     // The UDP header fits the first piece, the client's does not: nobody can say where the bytes belong.
-    let mut bench = Bench::new(100, 1, 1);
+    let mut bench = bench_of(100, 1, 1);
     for piece in bench.fragments(0, 1, 8) {
         bench.rig.input(&piece);
     }
     assert_eq!(bench.confirmed(), [0], "put together apart, then taken whole");
     bench.check();
-    let mut bench = Bench::with(100, 1, 1, Limits { staging: 0, ..Limits::default() });
+    let mut bench = BlocksRig::new(100, 1, 1, Limits { staging: 0, ..Limits::default() });
     for piece in bench.fragments(0, 1, 8) {
         bench.rig.input(&piece);
     }
@@ -540,7 +396,7 @@ fn first_fragments_without_the_headers_are_staged_or_dropped() {
 
 #[test]
 fn late_duplicates_claim_nothing() {
-    let mut bench = Bench::new(4000, 2, 4);
+    let mut bench = bench_of(4000, 2, 4);
     let first = bench.fragments(0, 1, 1480);
     for piece in &first {
         bench.rig.input(piece);
@@ -559,7 +415,7 @@ fn late_duplicates_claim_nothing() {
 #[test]
 fn wrong_guesses_move_once() {
     // Block 1 comes before block 0, last piece first: its pieces go to block 0's place and must move.
-    let mut bench = Bench::new(4000, 2, 4);
+    let mut bench = bench_of(4000, 2, 4);
     for piece in bench.fragments(1, 2, 1480).iter().rev() {
         bench.rig.input(piece);
     }
@@ -574,7 +430,7 @@ fn wrong_guesses_move_once() {
 
 #[test]
 fn an_ended_operation_is_written_no_more() {
-    let mut bench = Bench::new(4000, 1, 1);
+    let mut bench = bench_of(4000, 1, 1);
     let pieces = bench.fragments(0, 1, 1480);
     bench.rig.input(&pieces[0]);
     let key = bench.rig.engine.ops.iter().next().unwrap().0;
