@@ -2,6 +2,7 @@
 
 use crate::frames::{self, FRAGMENT, UDP};
 use crate::nic::{Nic, Order, Peer};
+use crate::region::{self, Region};
 
 /// Frames in the NIC's ring; the peer repeats them.
 pub const RING: usize = 48;
@@ -204,23 +205,24 @@ pub fn stream(case: Case, len: usize) -> Vec<u8> {
     all
 }
 
-/// Where received payloads go: each behind the last, and from the beginning again when the next would not fit.
+/// Where received payloads go: each behind the last, and from the beginning again when the next would not fit. All stacks
+/// have the same memory.
 pub struct Destination {
     /// The memory.
-    pub memory: Vec<u8>,
+    pub memory: Region,
     at: usize,
 }
 
 impl Destination {
     /// The usual length, every page of it touched.
     pub fn new() -> Destination {
-        Destination { memory: vec![1; DESTINATION], at: 0 }
+        Destination { memory: region::destination(), at: 0 }
     }
 
     /// Where the next `len` bytes go.
     #[inline]
     pub fn next(&mut self, len: usize) -> usize {
-        let at = if self.at + len > self.memory.len() { 0 } else { self.at };
+        let at = if self.at + len > DESTINATION { 0 } else { self.at };
         self.at = at + len;
         at
     }
@@ -229,7 +231,12 @@ impl Destination {
     #[inline]
     pub fn take(&mut self, len: usize) -> &mut [u8] {
         let at = self.next(len);
-        &mut self.memory[at..at + len]
+        self.memory.slice_mut(at, len).expect("a part of the destination")
+    }
+
+    /// All of it.
+    pub fn all(&self) -> &[u8] {
+        self.memory.bytes(0, DESTINATION).expect("all of the destination")
     }
 }
 
@@ -239,8 +246,36 @@ impl Default for Destination {
     }
 }
 
-/// Memory from which TCP cases send: the stream, over and over, as long as the destination.
-pub fn source(case: Case) -> Vec<u8> {
+/// Where sent payloads come from: each behind the last, and from the beginning again. All stacks have the same memory.
+pub struct Source {
+    /// The memory.
+    pub memory: Region,
+    len: usize,
+    at: usize,
+}
+
+impl Source {
+    /// What `case` sends.
+    pub fn new(case: Case) -> Source {
+        match case {
+            Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => {
+                Source { memory: region::source(case), len: DESTINATION / n * n, at: 0 }
+            }
+            _ => Source { memory: region::destination(), len: 0, at: 0 },
+        }
+    }
+
+    /// Where the next `len` bytes are.
+    #[inline]
+    pub fn next(&mut self, len: usize) -> usize {
+        let at = if self.at + len > self.len { 0 } else { self.at };
+        self.at = at + len;
+        at
+    }
+}
+
+/// What a TCP case sends: the stream, over and over, as long as the destination.
+pub fn source_bytes(case: Case) -> Vec<u8> {
     match case {
         Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => {
             let stream = stream(case, n);

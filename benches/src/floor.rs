@@ -3,7 +3,7 @@
 //! and checks what it received; `floor_memcpy` only copies, `floor_sum` only sums. None of them can lose, reorder,
 //! retransmit or demultiplex anything.
 
-use crate::case::{self, Case, Destination, FRAGMENTS, MSS};
+use crate::case::{Case, Destination, FRAGMENTS, MSS, Source};
 use crate::frames::{self, ETHERNET, FRAGMENT, IPV4, TCP, UDP};
 use crate::harness::Bench;
 use crate::nic::{Line, Nic};
@@ -66,7 +66,6 @@ pub fn sum(case: Case) -> Option<Box<dyn Bench>> {
 }
 
 fn open<P: Pass>(case: Case) -> Option<Box<dyn Bench>> {
-    let source = if case.is_tcp() { case::source(case) } else { Vec::new() };
     let round = match case {
         Case::UdpRx => Floor::<P>::udp,
         Case::Lockstep => Floor::<P>::lockstep,
@@ -83,8 +82,7 @@ fn open<P: Pass>(case: Case) -> Option<Box<dyn Bench>> {
     Some(Box::new(Floor {
         nic: case.nic(),
         destination: Destination::new(),
-        source,
-        source_at: 0,
+        source: Source::new(case),
         total,
         port: 50_000,
         faults: 0,
@@ -96,8 +94,7 @@ fn open<P: Pass>(case: Case) -> Option<Box<dyn Bench>> {
 struct Floor<P: Pass> {
     nic: Nic,
     destination: Destination,
-    source: Vec<u8>,
-    source_at: usize,
+    source: Source,
     total: usize,
     port: u16,
     faults: u64,
@@ -116,7 +113,7 @@ impl<P: Pass> Bench for Floor<P> {
     }
 
     fn received(&self) -> &[u8] {
-        &self.destination.memory
+        self.destination.all()
     }
 }
 
@@ -275,11 +272,8 @@ impl<P: Pass> Floor<P> {
     fn transmit(&mut self, rounds: u64) {
         for _ in 0..rounds {
             self.port = self.port.wrapping_add(1) | 0x8000;
-            if self.source_at + self.total > self.source.len() {
-                self.source_at = 0;
-            }
-            let data = &self.source[self.source_at..self.source_at + self.total];
-            self.source_at += self.total;
+            let from = self.source.next(self.total);
+            let data = self.source.memory.bytes(from, self.total).expect("a part of the source");
             let mut own = Own::new(self.port);
             own.send::<P>(self.nic.line(), SYN, &[]);
             let first = own.at;

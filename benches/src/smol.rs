@@ -1,7 +1,7 @@
 //! smoltcp, as lean as it permits: no allocator, a device that hands out frames where they lie, one socket, the
 //! cheapest of its poll functions that does the work, and payload copied by slice from the socket's buffer.
 
-use crate::case::{self, Case, Destination, FRAGMENTS};
+use crate::case::{Case, Destination, FRAGMENTS, Source};
 use crate::frames::{OUR_IP, OUR_MAC, OUR_PORT, PEER_IP, PEER_PORT};
 use crate::harness::Bench;
 use crate::nic::{Line, Nic};
@@ -70,8 +70,7 @@ struct Smol {
     socket: Option<SocketHandle>,
     now: Instant,
     destination: Destination,
-    source: Vec<u8>,
-    source_at: usize,
+    source: Source,
     local: u16,
     case: Case,
 }
@@ -119,8 +118,7 @@ pub fn open(case: Case) -> Option<Box<dyn Bench>> {
         socket,
         now: Instant::from_millis(1),
         destination: Destination::new(),
-        source: case::source(case),
-        source_at: 0,
+        source: Source::new(case),
         local: 0x8000,
         case,
     }))
@@ -144,7 +142,7 @@ impl Bench for Smol {
     }
 
     fn received(&self) -> &[u8] {
-        &self.destination.memory
+        self.destination.all()
     }
 }
 
@@ -232,7 +230,7 @@ impl Smol {
         let mut idle = 0;
         loop {
             self.poll();
-            let memory = &mut self.destination.memory[target..target + total];
+            let memory = self.destination.memory.slice_mut(target, total).expect("a part of the destination");
             let socket = self.sockets.get_mut::<tcp::Socket>(handle);
             let before = (at, socket.state());
             while socket.can_recv() {
@@ -256,16 +254,12 @@ impl Smol {
 
     fn transmit(&mut self, total: usize) {
         let Some(handle) = self.connect() else { return };
-        if self.source_at + total > self.source.len() {
-            self.source_at = 0;
-        }
-        let source = self.source_at;
-        self.source_at += total;
+        let source = self.source.next(total);
         let mut at = 0;
         let mut idle = 0;
         loop {
             self.poll();
-            let data = &self.source[source..source + total];
+            let data = self.source.memory.bytes(source, total).expect("a part of the source");
             let socket = self.sockets.get_mut::<tcp::Socket>(handle);
             let before = (at, socket.state());
             while at < total && socket.can_send() {

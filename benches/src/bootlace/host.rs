@@ -1,93 +1,11 @@
-//! The host that Bootlace is measured on: memory by address, as `ffi` has it, and a NIC that is the shared line.
+//! The host that Bootlace is measured on: memory by address, and a NIC that is the shared line.
 
 use crate::nic::Line;
-use bootlace::storage::checksum::Sum;
+use crate::region::Region;
 use bootlace::storage::host::{
-    Host, HostError, LeasePart, LeaseStore, LogEvent, Memory, Nic, NicCaps, OutOfBounds, Pager, Reader, SendError,
-    Span, Token, Writer,
+    Host, HostError, LeasePart, LeaseStore, LogEvent, Nic, NicCaps, Pager, Reader, SendError, Span, Token, Writer,
 };
 use core::ptr::NonNull;
-
-/// Memory that lasts as long as the program, by address and length. Copies name the same bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Region {
-    start: NonNull<u8>,
-    len: usize,
-}
-
-impl Region {
-    /// The bytes of `memory`, which is never freed; nothing else refers to them from now on.
-    pub fn new(memory: Vec<u8>) -> Region {
-        let memory = memory.leak();
-        Region { len: memory.len(), start: NonNull::from(memory).cast() }
-    }
-
-    /// What the memory holds, to be looked at while nothing runs.
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: leaked memory lasts, and what writes it is not running.
-        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
-    }
-
-    #[inline]
-    fn place(&self, at: usize, len: usize) -> Result<*mut u8, OutOfBounds> {
-        match at.checked_add(len) {
-            Some(end) if end <= self.len => Ok(self.start.as_ptr().wrapping_add(at)),
-            _ => Err(OutOfBounds),
-        }
-    }
-
-    #[inline]
-    fn slice_mut(&self, at: usize, len: usize) -> Result<&mut [u8], OutOfBounds> {
-        let place = self.place(at, len)?;
-        // SAFETY: leaked memory lasts, the range lies in it, and no reference outlives the call that made it.
-        Ok(unsafe { core::slice::from_raw_parts_mut(place, len) })
-    }
-}
-
-impl Memory for Region {
-    #[inline]
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline]
-    fn copy_sum(&self, at: usize, src: &[u8]) -> Result<Sum, OutOfBounds> {
-        Sum::copy(self.slice_mut(at, src.len())?, src).ok_or(OutOfBounds)
-    }
-
-    #[inline]
-    fn write(&self, at: usize, src: &[u8]) -> Result<(), OutOfBounds> {
-        self.copy_sum(at, src).map(|_| ())
-    }
-
-    #[inline]
-    fn read_sum(&self, at: usize, dst: &mut [u8]) -> Result<Sum, OutOfBounds> {
-        Sum::copy(dst, self.slice_mut(at, dst.len())?).ok_or(OutOfBounds)
-    }
-
-    #[inline]
-    fn sum(&self, at: usize, len: usize) -> Result<Sum, OutOfBounds> {
-        Ok(Sum::of(self.slice_mut(at, len)?))
-    }
-
-    fn move_within(&self, from: usize, to: usize, len: usize) -> Result<(), OutOfBounds> {
-        let (from, to) = (self.place(from, len)?, self.place(to, len)?);
-        // SAFETY: both ranges lie in the region.
-        unsafe { core::ptr::copy(from, to, len) };
-        Ok(())
-    }
-
-    fn touch(&self, at: usize, len: usize) {
-        for line in self.slice_mut(at, len).iter().flat_map(|bytes| bytes.iter().step_by(64)) {
-            core::hint::black_box(*line);
-        }
-    }
-
-    fn slice(&self, at: usize, len: usize) -> Result<Self, OutOfBounds> {
-        let start = NonNull::new(self.place(at, len)?).ok_or(OutOfBounds)?;
-        Ok(Region { start, len })
-    }
-}
 
 /// The NIC's sending side. It is told where the line is before anything is sent.
 #[derive(Debug)]
@@ -133,7 +51,7 @@ impl Nic for Port {
             *piece = match span {
                 Span::Bytes(bytes) => bytes,
                 Span::Memory { memory, at, len } => {
-                    memory.slice_mut(*at, *len).map_err(|_| SendError::Failed(HostError(-14)))?
+                    memory.bytes(*at, *len).map_err(|_| SendError::Failed(HostError(-14)))?
                 }
             };
         }

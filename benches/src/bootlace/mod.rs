@@ -7,6 +7,7 @@ use crate::case::{Case, DESTINATION, FRAGMENTS, header_len};
 use crate::frames::{FRAGMENT, OUR_IP, OUR_MAC, OUR_PORT, UDP};
 use crate::harness::Bench;
 use crate::nic::Nic;
+use crate::region::{Region, destination};
 use bootlace::client::engine::{Engine, EngineMemory};
 use bootlace::client::operation::{Cx, Datagram, Operation, Step};
 use bootlace::client::ops::Client;
@@ -21,7 +22,7 @@ use bootlace::storage::slots::{Key, Slot};
 use bootlace::storage::time::{Duration, Instant};
 use bootlace::wire::ethernet::Address;
 use core::net::Ipv4Addr;
-use host::{Bare, Port, Region};
+use host::{Bare, Port};
 
 /// Frames taken from the NIC between two passes over timers.
 const BURST: usize = 16;
@@ -135,7 +136,7 @@ pub fn open(case: Case) -> Option<Box<dyn Bench>> {
     let mut interface = Interface::new(Port::new(NicCaps::empty()), Address(OUR_MAC), 1500, None);
     interface.add_address(Cidr { addr: Ipv4Addr::from(OUR_IP), prefix: 24 });
     let id = engine.stack.add_interface(interface)?;
-    let destination = Region::new(vec![1; DESTINATION]);
+    let destination = destination();
     if len > 0 {
         let answers = case == Case::Lockstep;
         let client = Download { memory: destination, at: 0, len, header: header_len(case), socket: None, answers };
@@ -185,6 +186,6 @@ impl Bench for Lace {
     }
 
     fn received(&self) -> &[u8] {
-        self.destination.bytes()
+        self.destination.bytes(0, DESTINATION).expect("all of the destination")
     }
 }
