@@ -194,17 +194,20 @@ impl<'a, H: Host> Engine<'a, H> {
     #[inline]
     pub fn receive<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
         let ingress = self.stack.receive(nic, frame, flags);
-        let received = self.act(ingress.action);
+        let received = match ingress.action {
+            Action::Fragment(packet) => self.receive_fragment(&packet),
+            whole => self.act(whole),
+        };
         Outcome { received, hit: ingress.hit }
     }
 
+    /// Does what is to be done with a whole packet.
     #[inline]
     fn act<'f>(&mut self, action: Action<'f>) -> Received<'f> {
         match action {
-            Action::Done => Received::Nothing,
+            Action::Done | Action::Fragment(_) => Received::Nothing,
             Action::Udp(packet) => self.receive_udp(&packet),
             Action::Tcp(_) => Received::Nothing,
-            Action::Fragment(packet) => self.receive_fragment(&packet),
             Action::EchoReply(reply) => {
                 self.receive_echo_reply(&reply);
                 Received::Nothing
@@ -225,8 +228,8 @@ impl<'a, H: Host> Engine<'a, H> {
         if self.receive_dhcp(packet, &datagram) {
             return Received::Nothing;
         }
-        let socket = match self.udp.target(packet, &datagram) {
-            Target::Socket(key) => key,
+        let (socket, owner) = match self.udp.target(packet, &datagram) {
+            Target::Socket(key, owner) => (key, owner),
             Target::WrongPeer => {
                 self.stack.stats.count(Counter::DropUdpPeer);
                 return Received::Nothing;
@@ -238,8 +241,7 @@ impl<'a, H: Host> Engine<'a, H> {
         };
         let src = Endpoint { addr: packet.src, port: datagram.source_port() };
         let meta = Meta { src, dst: packet.dst, nic: packet.nic };
-        let owner = self.udp.get(socket).map(|s| s.owner);
-        if let Some(Owner::Client(op)) = owner {
+        if let Owner::Client(op) = owner {
             self.receive_for_client(op, socket, meta, packet, &datagram);
             return Received::Nothing;
         }
@@ -247,7 +249,7 @@ impl<'a, H: Host> Engine<'a, H> {
             self.stack.stats.count(Counter::DropUdpChecksum);
             return Received::Nothing;
         }
-        if owner == Some(Owner::Handler) {
+        if owner == Owner::Handler {
             return Received::Datagram { socket, meta, payload: datagram.payload() };
         }
         if !self.udp.enqueue(socket, meta, datagram.payload()) {

@@ -8,7 +8,7 @@ use crate::stack::frames::{TxSlot, WaitSlot};
 use crate::stack::interface::{Cidr, Interface, NicId};
 use crate::stack::landing::{Slot as LandingSlot, Staging};
 use crate::stack::neighbour::Entry;
-use crate::storage::host::{NicCaps, RxFlags};
+use crate::storage::host::{Host, NicCaps, RxFlags};
 use crate::storage::ring::PacketRing;
 use crate::storage::slots::Slot;
 use crate::storage::time::{Duration, Instant};
@@ -82,8 +82,8 @@ fn bytes(n: usize) -> &'static mut [u8] {
     Box::leak(vec![0u8; n].into_boxed_slice())
 }
 
-/// The memory of an engine with these limits. It is never freed: for tests.
-pub fn memory(limits: &Limits) -> EngineMemory<'static, SimHost> {
+/// The memory of an engine with these limits. It is never freed: for tests and benchmarks.
+pub fn memory<H: Host>(limits: &Limits) -> EngineMemory<'static, H> {
     let frame = usize::from(limits.mtu) + 18;
     EngineMemory {
         stack: StackMemory {

@@ -235,7 +235,7 @@ impl Headers {
 #[inline]
 pub fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, protocol: Protocol, len: usize) -> Sum {
     let len = u16::try_from(len).unwrap_or(u16::MAX);
-    Sum::of(&ipv4::pseudo_header(src, dst, protocol, len))
+    Sum::of_array(&ipv4::pseudo_header(src, dst, protocol, len))
 }
 
 impl<'a, H: Host> Stack<'a, H> {

@@ -36,7 +36,13 @@ impl Sum {
     pub const ZERO: Sum = Sum(0);
 
     /// The sum of `bytes`; an odd last byte counts as followed by a zero byte. Exact below 32 GiB.
+    #[inline]
     pub fn of(bytes: &[u8]) -> Sum {
+        // Headers are short: no call for them.
+        if bytes.len() < body::BLOCK { Sum::from_wide(tail_sum(bytes)) } else { Sum::of_long(bytes) }
+    }
+
+    fn of_long(bytes: &[u8]) -> Sum {
         let (blocks, rest) = bytes.as_chunks::<{ body::BLOCK }>();
         Sum::from_wide(body::sum_blocks(blocks).wrapping_add(tail_sum(rest)))
     }
@@ -63,9 +69,17 @@ impl Sum {
         if dst.len() != src.len() {
             return None;
         }
-        let (to, to_rest) = dst.as_chunks_mut::<{ body::BLOCK }>();
-        let (from, from_rest) = src.as_chunks::<{ body::BLOCK }>();
-        Some(Sum::from_wide(body::copy_blocks(to, from).wrapping_add(tail_copy(to_rest, from_rest))))
+        // A store over the end of a cache line costs two, so blocks are stored at multiples of their length.
+        let skip = if src.len() >= ALIGN_FROM { dst.as_ptr().align_offset(body::BLOCK) } else { 0 };
+        let (to_front, to) = dst.split_at_mut_checked(skip)?;
+        let (front, from) = src.split_at_checked(skip)?;
+        let (to, to_rest) = to.as_chunks_mut::<{ body::BLOCK }>();
+        let (from, from_rest) = from.as_chunks::<{ body::BLOCK }>();
+        let sum = Sum::from_wide(body::copy_blocks(to, from).wrapping_add(tail_copy(to_rest, from_rest)));
+        if skip == 0 {
+            return Some(sum);
+        }
+        Some(Sum::from_wide(tail_copy(to_front, front)) + sum.at(skip))
     }
 
     /// The sum of aligned words, which begin at an even offset of the summed data.
@@ -253,6 +267,9 @@ fn tail_copy(dst: &mut [u8], src: &[u8]) -> u64 {
     }
     acc
 }
+
+/// Copies of so many bytes and more bring their stores into line, where a store is a whole block.
+const ALIGN_FROM: usize = if cfg!(target_pointer_width = "64") { 256 } else { usize::MAX };
 
 #[cfg(target_pointer_width = "64")]
 use wide as body;

@@ -43,12 +43,15 @@ pub struct Key {
 #[derive(Debug)]
 pub struct Slots<'s, T> {
     slots: &'s mut [Slot<T>],
+    /// Places from here on are free: nothing need be looked for there.
+    end: usize,
 }
 
 impl<'s, T> Slots<'s, T> {
     /// A table over `slots`; what they hold stays.
-    pub const fn new(slots: &'s mut [Slot<T>]) -> Self {
-        Slots { slots }
+    pub fn new(slots: &'s mut [Slot<T>]) -> Self {
+        let end = slots.iter().rposition(|slot| slot.value.is_some()).map_or(0, |last| last.saturating_add(1));
+        Slots { slots, end }
     }
 
     /// Number of places.
@@ -80,6 +83,7 @@ impl<'s, T> Slots<'s, T> {
         match self.slots.get_mut(usize::from(key.index)) {
             Some(slot) => {
                 slot.value = Some(value);
+                self.end = self.end.max(usize::from(key.index).saturating_add(1));
                 Ok(key)
             }
             None => Err(value),
@@ -87,12 +91,14 @@ impl<'s, T> Slots<'s, T> {
     }
 
     /// The value named `key`.
+    #[inline]
     pub fn get(&self, key: Key) -> Option<&T> {
         let slot = self.slots.get(usize::from(key.index))?;
         if slot.generation == key.generation { slot.value.as_ref() } else { None }
     }
 
     /// The value named `key`.
+    #[inline]
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.slots.get_mut(usize::from(key.index))?;
         if slot.generation == key.generation { slot.value.as_mut() } else { None }
@@ -109,10 +115,16 @@ impl<'s, T> Slots<'s, T> {
             0 => 1,
             next => next,
         };
+        while let Some(last) = self.end.checked_sub(1)
+            && self.slots.get(last).is_some_and(|slot| slot.value.is_none())
+        {
+            self.end = last;
+        }
         Some(value)
     }
 
     /// The value at position `index`, whatever its generation, with its name.
+    #[inline]
     pub fn at(&self, index: usize) -> Option<(Key, &T)> {
         let slot = self.slots.get(index)?;
         let key = Key { index: u16::try_from(index).ok()?, generation: slot.generation };
@@ -120,6 +132,7 @@ impl<'s, T> Slots<'s, T> {
     }
 
     /// The value at `index`, whatever its generation.
+    #[inline]
     pub fn at_mut(&mut self, index: usize) -> Option<(Key, &mut T)> {
         let slot = self.slots.get_mut(index)?;
         let key = Key { index: u16::try_from(index).ok()?, generation: slot.generation };
@@ -127,18 +140,20 @@ impl<'s, T> Slots<'s, T> {
     }
 
     /// The values with their names, by position.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
-        (0..=u16::MAX).zip(self.slots.iter()).filter_map(|(index, slot)| {
-            let key = Key { index, generation: slot.generation };
-            slot.value.as_ref().map(|value| (key, value))
+        self.slots.iter().take(self.end).enumerate().filter_map(|(index, slot)| {
+            let value = slot.value.as_ref()?;
+            Some((Key { index: index as u16, generation: slot.generation }, value))
         })
     }
 
     /// The values with their names, by position.
+    #[inline]
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut T)> {
-        (0..=u16::MAX).zip(self.slots.iter_mut()).filter_map(|(index, slot)| {
-            let key = Key { index, generation: slot.generation };
-            slot.value.as_mut().map(|value| (key, value))
+        self.slots.iter_mut().take(self.end).enumerate().filter_map(|(index, slot)| {
+            let value = slot.value.as_mut()?;
+            Some((Key { index: index as u16, generation: slot.generation }, value))
         })
     }
 }

@@ -90,8 +90,8 @@ pub struct Socket {
 /// Whom a datagram is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// This socket.
-    Socket(Key),
+    /// This socket, and who takes what it receives.
+    Socket(Key, Owner),
     /// The port is open, but not for this peer.
     WrongPeer,
     /// Nobody.
@@ -203,6 +203,7 @@ impl<'a> Udp<'a> {
     }
 
     /// A socket.
+    #[inline]
     pub fn get(&self, key: Key) -> Option<&Socket> {
         self.sockets.get(key)
     }
@@ -226,10 +227,12 @@ impl<'a> Udp<'a> {
                 continue;
             }
             match s.peer {
-                Some(p) if p.addr == packet.src && p.port == datagram.source_port() => return Target::Socket(key),
+                Some(p) if p.addr == packet.src && p.port == datagram.source_port() => {
+                    return Target::Socket(key, s.owner);
+                }
                 Some(_) if best == Target::None => best = Target::WrongPeer,
                 Some(_) => {}
-                None => best = Target::Socket(key),
+                None => best = Target::Socket(key, s.owner),
             }
         }
         best

@@ -2,9 +2,8 @@
 
 use crate::nic::Line;
 use crate::region::Region;
-use bootlace::storage::host::{
-    Host, HostError, LeasePart, LeaseStore, LogEvent, Nic, NicCaps, Pager, Reader, SendError, Span, Token, Writer,
-};
+use bootlace::sim::host::{SimLease, SimReader, SimWriter};
+use bootlace::storage::host::{Host, HostError, LogEvent, Nic, NicCaps, Pager, SendError, Span, Token};
 use core::ptr::NonNull;
 
 /// The NIC's sending side. It is told where the line is before anything is sent.
@@ -81,32 +80,16 @@ impl Nic for Port {
     fn set_rx_filter(&mut self, _: &[[u8; 6]]) {}
 }
 
-/// What no case needs: writers, readers, pagers, leases.
+/// Lends no pages.
 #[derive(Clone, Copy, Debug)]
-pub struct Unused;
+pub struct NoPager;
 
-impl Writer for Unused {
-    fn write(&mut self, _: u64, data: &[u8]) -> Result<usize, HostError> {
-        Ok(data.len())
-    }
-}
-
-impl Reader for Unused {
-    fn read(&mut self, _: u64, _: &mut [u8]) -> Result<usize, HostError> {
-        Ok(0)
-    }
-}
-
-impl Pager for Unused {
+impl Pager for NoPager {
     type Memory = Region;
     fn map(&mut self, _: u64, _: usize) -> Result<Region, HostError> {
         Err(HostError(-5))
     }
     fn release(&mut self, _: u64, _: &Region) {}
-}
-
-impl LeaseStore for Unused {
-    fn store(&mut self, _: LeasePart, _: &[u8]) {}
 }
 
 /// The host.
@@ -116,11 +99,11 @@ pub struct Bare(pub u32);
 impl Host for Bare {
     type Memory = Region;
     type Nic = Port;
-    type Writer = Unused;
-    type Reader = Unused;
-    type Pager = Unused;
+    type Writer = SimWriter;
+    type Reader = SimReader;
+    type Pager = NoPager;
     type Text = &'static [u8];
-    type Lease = Unused;
+    type Lease = SimLease;
 
     fn random(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(0x9e37_79b1).wrapping_add(0x7f4a_7c15);

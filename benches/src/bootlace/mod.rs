@@ -8,18 +8,15 @@ use crate::frames::{FRAGMENT, OUR_IP, OUR_MAC, OUR_PORT, UDP};
 use crate::harness::Bench;
 use crate::nic::Nic;
 use crate::region::{Region, destination};
-use bootlace::client::engine::{Engine, EngineMemory};
+use bootlace::client::engine::Engine;
 use bootlace::client::operation::{Cx, Datagram, Operation, Step};
 use bootlace::client::ops::Client;
-use bootlace::stack::StackMemory;
-use bootlace::stack::frames::{TxSlot, WaitSlot};
+use bootlace::sim::rig::{Limits, memory};
 use bootlace::stack::interface::{Cidr, Interface, NicId};
-use bootlace::stack::landing::{Flow, Place, Slot as LandingSlot, Spot, Staging};
-use bootlace::stack::neighbour::Entry;
+use bootlace::stack::landing::{Flow, Place, Spot};
 use bootlace::storage::host::{Endpoint, NicCaps, RxFlags, Span};
-use bootlace::storage::ring::PacketRing;
-use bootlace::storage::slots::{Key, Slot};
-use bootlace::storage::time::{Duration, Instant};
+use bootlace::storage::slots::Key;
+use bootlace::storage::time::Instant;
 use bootlace::wire::ethernet::Address;
 use core::net::Ipv4Addr;
 use host::{Bare, Port};
@@ -28,31 +25,6 @@ use host::{Bare, Port};
 const BURST: usize = 16;
 /// Datagrams that may be under way at once, as far as the client knows.
 const WINDOW: usize = 4;
-
-/// `count` things that last.
-fn lasting<T>(count: usize, mut make: impl FnMut() -> T) -> &'static mut [T] {
-    (0..count).map(|_| make()).collect::<Vec<T>>().leak()
-}
-
-/// The limits of a usual configuration.
-fn memory() -> EngineMemory<'static, Bare> {
-    EngineMemory {
-        stack: StackMemory {
-            interfaces: lasting(2, || None),
-            neighbours: lasting(8, || Entry::FREE),
-            routes: lasting(8, || None),
-            hooks: lasting(2, || None),
-            tx: lasting(4, || TxSlot::new(lasting(1536, || 0))),
-            wait: lasting(2, || WaitSlot::new(lasting(1536, || 0))),
-            landing: lasting(8, LandingSlot::new),
-            staging: lasting(2, || Staging::new(lasting(65_549, || 0))),
-            staging_timeout: Duration::from_secs(30),
-        },
-        sockets: lasting(8, || Slot::EMPTY),
-        queues: lasting(8, || PacketRing::new(lasting(2048, || 0))),
-        ops: lasting(4, || Slot::EMPTY),
-    }
-}
 
 /// A client that takes datagrams of one size from anybody on one port: each lands behind the last.
 struct Download {
@@ -132,7 +104,7 @@ pub fn open(case: Case) -> Option<Box<dyn Bench>> {
         Case::Echo => 0,
         Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => return None,
     };
-    let mut engine = Engine::new(Bare(1), memory());
+    let mut engine = Engine::new(Bare(1), memory(&Limits::default()));
     let mut interface = Interface::new(Port::new(NicCaps::empty()), Address(OUR_MAC), 1500, None);
     interface.add_address(Cidr { addr: Ipv4Addr::from(OUR_IP), prefix: 24 });
     let id = engine.stack.add_interface(interface)?;
