@@ -5,7 +5,6 @@
  *
  * Made from src/ffi by `make header`: change it there.
  */
-
 #ifndef BOOTLACE_H
 #define BOOTLACE_H
 
@@ -13,16 +12,1267 @@
 
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif
+
+/* ----------------------------------------------------------------------------
+ * Overview
+ *
+ * Give the library a block of memory, a clock and a network card; it gives back files:
+ *
+ *     static uint8_t arena[LACE_STACK_SIZE_TFTP] LACE_ALIGNED;
+ *     struct lace_config cfg;
+ *     struct lace_host host;
+ *     struct lace_nic nic;
+ *     lace_stack *net;
+ *
+ *     lace_config_init(&cfg, sizeof cfg);
+ *     lace_host_init(&host, sizeof host);
+ *     host.now_us = board_now_us;
+ *     host.random = board_random;
+ *     host.poll = board_poll;
+ *     rc = lace_stack_init(arena, sizeof arena, &cfg, &host, &net);
+ *
+ *     lace_nic_init(&nic, sizeof nic);
+ *     nic.ctx = mac;
+ *     nic.send = mac_send;
+ *     nic.recv = mac_recv;
+ *     nic.release = mac_release;
+ *     memcpy(nic.mac, mac->addr, 6);
+ *     eth0 = lace_nic_add(net, &nic);
+ *
+ * Words with a fixed meaning, said of every pointer that crosses this interface:
+ *
+ *   borrowed for the call   the callee uses it until it returns, and keeps nothing of it
+ *   lent until release      whoever got it uses it until it calls the function that gives it back
+ *   owned                   whoever got it has it until it is said otherwise
+ *
+ * Rules that hold everywhere:
+ *
+ *   - A struct that begins with `size` is set up by its `lace_..._init(&x, sizeof x)` before anything else; a field that
+ *     is then left alone has its default. Structs grow only at their end. A descriptor is copied by the call that it is given
+ *     to; strings, memory and contexts that it names must live until the operation that was started ends, unless
+ *     its text says otherwise.
+ *   - A handle is a positive number. One that is stale, or names something of another kind, is LACE_EBADF.
+ *   - NULL where a pointer is needed is LACE_EFAULT.
+ *   - Callbacks take their context first. Each says whether it is mandatory, what it is (leaf or upcall, see "Host"), how long
+ *     what it is given lives, and what its return means.
+ */
+
+/* A stack: see "Stack". */
+typedef struct lace_stack lace_stack;
+
+/*
+ * Sizes of a block of memory that are enough for lace_config_init and lace_config_full, in bytes, for a pointer of 8 bytes
+ * and a smaller one. lace_stack_size says exactly how many a configuration takes.
+ */
+#define LACE_STACK_SIZE_TFTP (sizeof(void *) > 4 ? 8192u : 6144u)
+#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 49152u : 45056u)
+
+/* ----------------------------------------------------------------------------
+ * Results
+ *
+ * Every function that can fail returns `int` or `int64_t`: 0 or a count on success, one of the negative codes below
+ * otherwise. The numbers are those of Linux where Linux has one, never taken from the host's own headers.
+ * `LACE_EAGAIN` is not a failure: nothing was done, or nothing is finished yet; poll and ask again. A callback of the
+ * host's that fails may return any negative number; what ends because of it has that number as its result.
+ */
+
+/** Version of this header: `major << 16 | minor << 8 | patch`. */
+#define LACE_VERSION 256
+/** Done. */
+#define LACE_OK 0
+/** The server has no such file, directory or name. */
+#define LACE_ENOENT (-2)
+/** `host.poll` asked to stop; the operation was cancelled and its server told. */
+#define LACE_EINTR (-4)
+/** A callback of the host's failed without a code of its own. */
+#define LACE_EIO (-5)
+/** A handle that is stale or of another kind, or a stack that is not running. */
+#define LACE_EBADF (-9)
+/** Not now: poll and ask again. */
+#define LACE_EAGAIN (-11)
+/** The block of memory is too small for the configuration. */
+#define LACE_ENOMEM (-12)
+/** The server denies access. */
+#define LACE_EACCES (-13)
+/** A pointer that must not be null is, or memory contains address 0, wraps, or overlaps memory it must not overlap. */
+#define LACE_EFAULT (-14)
+/** Called from a callback from which this call is not allowed. */
+#define LACE_EBUSY (-16)
+/** The file exists already. */
+#define LACE_EEXIST (-17)
+/** No such NIC. */
+#define LACE_ENODEV (-19)
+/** A part of the path is not a directory. */
+#define LACE_ENOTDIR (-20)
+/** What was named is a directory. */
+#define LACE_EISDIR (-21)
+/** An argument has a value that is not allowed. */
+#define LACE_EINVAL (-22)
+/** Every place of the kind needed is in use: a limit of the configuration. */
+#define LACE_EMFILE (-24)
+/** The data is larger than the sink, or than a limit. */
+#define LACE_EFBIG (-27)
+/** The server has no room. */
+#define LACE_ENOSPC (-28)
+/** A name or path is longer than its protocol, or this library, allows. */
+#define LACE_ENAMETOOLONG (-36)
+/** Too many links or redirects. */
+#define LACE_ELOOP (-40)
+/** The file ended before the count that was promised. */
+#define LACE_ENODATA (-61)
+/** The sink took nothing for too long. */
+#define LACE_ETIME (-62)
+/** The peer broke its protocol. */
+#define LACE_EPROTO (-71)
+/** A datagram is larger than what can be sent, or than the room given for it. */
+#define LACE_EMSGSIZE (-90)
+/** Not offered by the server, or not built into this library. */
+#define LACE_EOPNOTSUPP (-95)
+/** An address of a family that is not supported. */
+#define LACE_EAFNOSUPPORT (-97)
+/** The port or the hook is taken. */
+#define LACE_EADDRINUSE (-98)
+/** The address is not one of the stack's. */
+#define LACE_EADDRNOTAVAIL (-99)
+/** The NIC is down or gone, or the stack is being stopped. */
+#define LACE_ENETDOWN (-100)
+/** No route leads to the destination. */
+#define LACE_ENETUNREACH (-101)
+/** The connection was ended here. */
+#define LACE_ECONNABORTED (-103)
+/** The peer ended the connection. */
+#define LACE_ECONNRESET (-104)
+/** The socket has a peer already. */
+#define LACE_EISCONN (-106)
+/** The socket has no peer. */
+#define LACE_ENOTCONN (-107)
+/** Nothing came in time. */
+#define LACE_ETIMEDOUT (-110)
+/** The peer said that nothing listens there. */
+#define LACE_ECONNREFUSED (-111)
+/** The next hop does not answer, or a router said that the host cannot be reached. */
+#define LACE_EHOSTUNREACH (-113)
+/** The file at the server changed between two parts of a transfer. */
+#define LACE_ESTALE (-116)
+/** The server failed. */
+#define LACE_EREMOTEIO (-121)
+/** The operation was cancelled. */
+#define LACE_ECANCELED (-125)
 
 /**
- * The version of the library that is linked in, as `major << 16 | minor << 8 | patch`. A program compiled against
- * another version's header runs as long as the major numbers agree and the library is not the older one.
+ * The text of a result, in English, without punctuation: never NULL, static. A positive result is "success"; a number
+ * that is no `LACE_E...` code is "error of the host".
  */
+const char *lace_strerror(int64_t result);
+
+/** The version of the library that is linked in, as `major << 16 | minor << 8 | patch`. */
 uint32_t lace_version(void);
 
-#ifdef __cplusplus
-}  // extern "C"
-#endif  // __cplusplus
+/**
+ * Whether a program compiled against the header of version `header` (pass `LACE_VERSION`) works with this library: the
+ * major numbers must agree (before 1.0 the minor ones too), and the library must not be the older one.
+ *
+ * Returns 0, or `LACE_EOPNOTSUPP`.
+ */
+int lace_abi_check(uint32_t header);
 
-#endif  /* BOOTLACE_H */
+/* ----------------------------------------------------------------------------
+ * Addresses
+ *
+ * Addresses are in network order, ports in host order. A server is a `lace_peer`: a name to look up, or an address.
+ */
+
+/** `lace_ip.family`: no address. Where an address may be left out, this leaves it out. */
+#define LACE_IP_NONE 0
+/** `lace_ip.family`: IPv4; the first four bytes count. */
+#define LACE_IP_V4 4
+/** `lace_ip.family`: IPv6; not supported yet (`LACE_EAFNOSUPPORT`). */
+#define LACE_IP_V6 6
+/** Room that the text of any address needs, NUL included. */
+#define LACE_IP_TEXT 46
+
+/** An IP address. All bytes zero is "no address". The layout is frozen. */
+typedef struct lace_ip {
+    /** `LACE_IP_NONE`, `LACE_IP_V4` or `LACE_IP_V6`. */
+    uint8_t family;
+    /** For IPv6 later: the interface of a link-local address. 0. */
+    uint8_t zone;
+    /** 0. */
+    uint8_t reserved[2];
+    /** The address in network order: 4 or 16 bytes. */
+    uint8_t bytes[16];
+} lace_ip;
+
+/** A server. The layout is frozen. */
+typedef struct lace_peer {
+    /**
+     * Name, or address as text, NUL-terminated; NULL: `ip` counts. *Borrowed for the call* that starts the operation
+     * unless that call says otherwise.
+     */
+    const char *name;
+    /** Address, when there is no name. */
+    struct lace_ip ip;
+    /** Port in host order; 0: the protocol's own. */
+    uint16_t port;
+    /** 0. */
+    uint16_t reserved;
+} lace_peer;
+
+/** Sets `*ip` to the IPv4 address `a.b.c.d`. `ip` must not be NULL. */
+void lace_ip_v4(struct lace_ip *ip, uint8_t a, uint8_t b, uint8_t c, uint8_t d);
+
+/**
+ * Reads an address from `text`, NUL-terminated, such as "192.0.2.1", into `*ip`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for anything that is no address, in which case `*ip` is unchanged.
+ */
+int lace_ip_parse(const char *text, struct lace_ip *ip);
+
+/**
+ * Writes `*ip` as NUL-terminated text of at most `size` bytes to `text`; no address is written as "".
+ *
+ * Returns the length without the NUL; `LACE_EFAULT` for NULL; `LACE_EMSGSIZE` when it does not fit (`LACE_IP_TEXT` bytes
+ * always do); `LACE_EAFNOSUPPORT`.
+ */
+int lace_ip_format(const struct lace_ip *ip,
+                   char *text,
+                   size_t size);
+
+/* ----------------------------------------------------------------------------
+ * Configuration
+ *
+ * Limits are numbers of the configuration, not of the library: a stack takes one block of memory from its caller, as large
+ * as `lace_stack_size` says for them, and no other. All knobs of a stack:
+ *
+ * | field | default | full | what |
+ * |---|---|---|---|
+ * | `nics` | 1 | 4 | NICs |
+ * | `operations` | 2 | 8 | operations that run, or wait to be closed, at a time |
+ * | `udp_sockets` | 4 | 16 | UDP sockets; an operation takes one or two while it runs |
+ * | `udp_queues` | 0 | 4 | UDP sockets that can be polled (`lace_udp_open_queue`) |
+ * | `udp_queue_bytes` | 2048 | 4096 | bytes for what waits in each of them; 16 bytes a datagram are for its sender |
+ * | `hooks` | 0 | 4 | raw hooks |
+ * | `routes` | 4 | 16 | routes beside the networks of the NICs' own addresses |
+ * | `neighbours` | 4 | 16 | hosts on the links whose hardware addresses are remembered |
+ * | `mtu` | 1500 | 1500 | largest MTU of any NIC; 9000 for jumbo frames |
+ * | `tx_frames` | 1 | 8 | frames of the stack's own for NICs without `tx_buffer`: 1 unless asynchronous; 0 when every NIC has it |
+ * | `wait_frames` | 1 | 4 | frames kept while a hardware address is asked for; with 0, sending says `LACE_EAGAIN` instead |
+ * | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
+ *
+ * Each operation has its own knobs in the struct that starts it; 0 stands for the default everywhere.
+ */
+
+/** Limits of a stack: see the table. Set up by `lace_config_init` or `lace_config_full`. */
+typedef struct lace_config {
+    /** Size of this struct, set by `lace_config_init`. */
+    uint32_t size;
+    /** NICs, 1 to 255. */
+    uint16_t nics;
+    /** Operations, 0 to 255. */
+    uint16_t operations;
+    /** UDP sockets, 0 to 2048. */
+    uint16_t udp_sockets;
+    /** UDP sockets that can be polled. */
+    uint16_t udp_queues;
+    /** Bytes of each of their queues. */
+    uint32_t udp_queue_bytes;
+    /** Raw hooks. */
+    uint16_t hooks;
+    /** Routes. */
+    uint16_t routes;
+    /** Neighbours, at least 1. */
+    uint16_t neighbours;
+    /** Largest MTU in bytes, 68 to 65535. */
+    uint16_t mtu;
+    /** Frames being sent. */
+    uint16_t tx_frames;
+    /** Frames waiting for a neighbour. */
+    uint16_t wait_frames;
+    /** Alignment of frames in bytes. */
+    uint16_t tx_align;
+    /** 0. */
+    uint16_t reserved;
+} lace_config;
+
+/**
+ * Sets up `*config`, `size` being `sizeof *config`, with the defaults: one NIC, DHCP, ping and a TFTP boot.
+ * `LACE_STACK_SIZE_TFTP` bytes are enough for it.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_config_init(struct lace_config *config, size_t size);
+
+/** The same with the limits of the table's column "full". `LACE_STACK_SIZE_FULL` bytes are enough for it. */
+int lace_config_full(struct lace_config *config, size_t size);
+
+/**
+ * Bytes of memory that a stack with these limits takes (NULL: the defaults), aligned to 16 bytes. Up to 4 GiB.
+ *
+ * Returns the number of bytes, or `LACE_EINVAL` for limits outside their ranges.
+ */
+int64_t lace_stack_size(const struct lace_config *config);
+
+/* ----------------------------------------------------------------------------
+ * Host
+ *
+ * What the stack asks of the program around it: the time, chance, and in blocking calls a look at the watchdog and the
+ * keyboard. Callbacks are of two kinds.
+ *
+ * *Leaf callbacks* run inside the stack: `now_us`, `random`, `log`, all of the NIC's but `pump`, and the `write`, `read`,
+ * `map` and `release` of sinks and sources. In one of them, closing, cancelling and `lace_stack_stop` return 0 and take
+ * effect when the stack is left; every other call that takes the stack returns `LACE_EBUSY`.
+ *
+ * *Upcalls* run while the stack is at rest: `poll`, `idle`, the NIC's `pump`, handlers of datagrams and raw hooks,
+ * `progress`, `done`. In one of them every call that does not block works; `lace_poll` and whatever waits return
+ * `LACE_EBUSY`. Closing and cancelling take effect at once, but memory lent to the upcall stays valid until it returns.
+ * `lace_stack_stop`, `lace_nic_reset` and `lace_nic_remove` return 0 and wait until the outermost upcall has returned.
+ * `lace_input` is accepted from `pump`, from `poll` and from outside only.
+ *
+ * Each stack is used by one thread at a time; different stacks have nothing in common. Interrupt handlers call nothing.
+ */
+
+/** Log event: an address was bound by DHCP. a: index of the NIC, b: IPv4 address. */
+#define LACE_LOG_DHCP_BOUND 1
+/** Log event: a lease was lost. a: index of the NIC, b: IPv4 address. */
+#define LACE_LOG_DHCP_LOST 2
+/** Log event: another host answers for an address of ours. a: index of the NIC, b: IPv4 address. */
+#define LACE_LOG_ADDRESS_CONFLICT 3
+/** Log event: a transfer was restarted with smaller windows or blocks. a: block size, b: window size. */
+#define LACE_LOG_TRANSFER_SHRUNK 4
+/** Log event: a server's answer was refused. a: kind of operation, b: reason. */
+#define LACE_LOG_BAD_REPLY 5
+/** Log event: a neighbour did not answer. a: IPv4 address, b: tries. */
+#define LACE_LOG_NEIGHBOUR_FAILED 6
+
+/** The host's callbacks. Set up by `lace_host_init`; copied by `lace_stack_init`. */
+typedef struct lace_host {
+    /** Size of this struct, set by `lace_host_init`. */
+    uint32_t size;
+    /**
+     * Bits of `now_us` that count, 32 or 64; default 64. A clock of 32 bits wraps after 71 minutes, and the stack must be
+     * polled more often than that while anything is going on.
+     */
+    uint32_t clock_bits;
+    /** Passed to every callback here. Must live as long as the stack. */
+    void *ctx;
+    /**
+     * Mandatory, leaf. Microseconds since any moment. May stand still for a while and step back by less than a second: time
+     * then stands still for the stack.
+     */
+    uint64_t (*now_us)(void *ctx);
+    /** Mandatory, leaf. 32 random bits: ports and identifiers that strangers must not guess are made of them. */
+    uint32_t (*random)(void *ctx);
+    /**
+     * Optional, upcall. Called from blocking calls: feeds the watchdog, looks at the keyboard. A return other than 0 ends
+     * the blocking call with `LACE_EINTR` after the operation was cancelled and its server told. It is called when the
+     * NICs are empty, at most once a millisecond while frames flow, and at latest every 10 ms.
+     */
+    int (*poll)(void *ctx);
+    /**
+     * Optional, upcall. Called from blocking calls when nothing is to be done for `max_us` microseconds: may sleep as
+     * long, or until a frame comes. It need not sleep at all.
+     */
+    void (*idle)(void *ctx, uint32_t max_us);
+    /** Optional, leaf. `event` is one of `LACE_LOG_...`, which say what `a` and `b` are. */
+    void (*log)(void *ctx, uint32_t event, uint64_t a, uint64_t b);
+} lace_host;
+
+/**
+ * Sets up `*host`, `size` being `sizeof *host`: no callbacks, a clock of 64 bits.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_host_init(struct lace_host *host, size_t size);
+
+/* ----------------------------------------------------------------------------
+ * NICs
+ *
+ * A driver lends received frames when it is asked (`recv`, `release`), or pushes them (`lace_input`, and `pump`, which asks
+ * it to); it may do both. It sends frames it is given (`send`), gathered from several spans if it can, else from one
+ * buffer: its own (`tx_buffer`) or the stack's. A driver that keeps what it was given after `send` has returned is
+ * *asynchronous*: it sets `LACE_NIC_ASYNC` and says `lace_nic_tx_done` later.
+ */
+
+/** `lace_nic.caps`: verifies the IPv4 header checksum of received frames and says so per frame. */
+#define LACE_NIC_RX_IP_SUM 1
+/** `lace_nic.caps`: verifies UDP, TCP and ICMP checksums of received frames and says so per frame. */
+#define LACE_NIC_RX_L4_SUM 2
+/** `lace_nic.caps`: fills in the IPv4 header checksum of sent frames. */
+#define LACE_NIC_TX_IP_SUM 4
+/** `lace_nic.caps`: fills in the UDP or TCP checksum of sent frames; the field holds the sum of the pseudo header. */
+#define LACE_NIC_TX_L4_SUM 8
+/** `lace_nic.caps`: takes a frame as several spans, at most 6. */
+#define LACE_NIC_GATHER 16
+/** `lace_nic.caps`: keeps the spans of a frame until `lace_nic_tx_done`. */
+#define LACE_NIC_ASYNC 32
+/** `lace_frame.flags`: the NIC has verified the IPv4 header checksum. */
+#define LACE_FRAME_IP_SUM_OK 1
+/** `lace_frame.flags`: the NIC has verified the UDP, TCP or ICMP checksum. */
+#define LACE_FRAME_L4_SUM_OK 2
+/** `lace_frame.flags`: the NIC has taken the VLAN tag, the one of `lace_nic.vlan`, out of the frame. */
+#define LACE_FRAME_VLAN_STRIPPED 4
+
+/** A piece of a frame to send, or of a datagram. The layout is frozen. */
+typedef struct lace_span {
+    /** The bytes. */
+    const void *data;
+    /** How many. */
+    uint32_t len;
+    /** 0. */
+    uint32_t reserved;
+} lace_span;
+
+/** A received frame. The layout is frozen. */
+typedef struct lace_frame {
+    /**
+     * The Ethernet frame from the destination address on, with or without its check sequence, at any alignment. *Lent until
+     * release*; never written to.
+     */
+    const void *data;
+    /** Bytes. */
+    uint32_t len;
+    /** `LACE_FRAME_...`. */
+    uint32_t flags;
+    /** For the driver's own use: it finds it unchanged in `release`. */
+    size_t cookie;
+} lace_frame;
+
+/** A driver. Set up by `lace_nic_init`; copied by `lace_nic_add`. */
+typedef struct lace_nic {
+    /** Size of this struct, set by `lace_nic_init`. */
+    uint32_t size;
+    /** `LACE_NIC_...`: what it can do. */
+    uint32_t caps;
+    /** Passed to every callback here. Must live until `lace_nic_remove` or the end of the stack. */
+    void *ctx;
+    /**
+     * Mandatory, leaf. Sends one frame, the `n` spans one behind the other: one, unless `LACE_NIC_GATHER`. At least 60
+     * bytes; the check sequence is the NIC's. The spans are *borrowed for the call*; with `LACE_NIC_ASYNC` and a `token`
+     * other than 0 they are *lent until* `lace_nic_tx_done` of that token.
+     *
+     * A buffer lent by `tx_buffer` is given back by the next `send`, whatever that returns; `n` of 0 gives it back unused.
+     *
+     * Returns 0; `LACE_EAGAIN`: nothing was sent, the stack tries again in the next pass or at `lace_nic_tx_done`; any
+     * other negative number: the frame is lost, as on the wire.
+     */
+    int (*send)(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token);
+    /**
+     * Optional, leaf. Lends one received frame by filling in `*frame`. No second one is asked for before the first was
+     * released.
+     *
+     * Returns 1 if there is one; 0 if not; negative: none, because of an error.
+     */
+    int (*recv)(void *ctx, struct lace_frame *frame);
+    /** Optional, leaf. Takes a frame that `recv` lent back. */
+    void (*release)(void *ctx, const struct lace_frame *frame);
+    /**
+     * Optional, upcall. Asks the driver to hand over received frames by `lace_input`, as many as it likes, and to report
+     * what it has sent and how its link is. Called again in the same pass as long as frames come.
+     */
+    void (*pump)(void *ctx);
+    /**
+     * Optional, leaf. Lends a buffer of at least `len` bytes, aligned as the hardware wants it, for the next `send`; the
+     * stack writes the frame into it. NULL: no room now, as `LACE_EAGAIN` from `send`. Not used with `LACE_NIC_GATHER` and
+     * `LACE_NIC_ASYNC` together when file pages are sent.
+     */
+    void *(*tx_buffer)(void *ctx, uint32_t len);
+    /**
+     * Optional, leaf. Returns 1 if the link is up, 0 if not. Asked when the NIC is added and about twice a second; without
+     * it the link is up until `lace_nic_link` says otherwise.
+     */
+    int (*link)(void *ctx);
+    /**
+     * Optional, leaf. Says which multicast addresses are wanted: `n` of 6 bytes each, one behind the other, *borrowed for
+     * the call*. `promisc` 1: more than that, receive everything. Without it the NIC must receive all multicast frames.
+     */
+    void (*set_rx_filter)(void *ctx, const uint8_t *macs, uint32_t n, int promisc);
+    /** Hardware address: not zero, not a multicast one. */
+    uint8_t mac[6];
+    /** Largest IP packet in bytes, 68 to `lace_config.mtu`; default 1500. */
+    uint16_t mtu;
+    /** VLAN that frames are tagged with, 1 to 4094; 0: untagged. */
+    uint16_t vlan;
+    /** Alignment in bytes that the stack's own frames need, a power of two up to `lace_config.tx_align`; 0: none. */
+    uint16_t tx_align;
+    /** 0. */
+    uint32_t reserved;
+} lace_nic;
+
+/** Names a NIC: positive. 0 where any NIC will do. */
+typedef int32_t lace_nic_id;
+
+/**
+ * Sets up `*nic`, `size` being `sizeof *nic`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_nic_init(struct lace_nic *nic, size_t size);
+
+/**
+ * Adds a NIC; no frame leaves it before it has an address, DHCP runs on it, or something is sent over it by name.
+ *
+ * Returns its id; `LACE_EFAULT`, `LACE_EINVAL`: see the fields of `lace_nic`, and `lace_config.tx_frames` is at least 1 for a NIC
+ * without `tx_buffer`; `LACE_EMFILE`: `lace_config.nics` is reached; `LACE_EBUSY`; `LACE_ENETDOWN`.
+ */
+lace_nic_id lace_nic_add(lace_stack *net,
+                         const struct lace_nic *nic);
+
+/**
+ * Takes a NIC out with its addresses, routes and neighbours. Frames it still holds count as done: it must be halted
+ * before. From an upcall it takes effect when the outermost upcall has returned.
+ *
+ * Returns 0; `LACE_EBADF`.
+ */
+int lace_nic_remove(lace_stack *net, lace_nic_id nic);
+
+/**
+ * Says that the NIC was reset and holds no frame any more: all its tokens are done. From an upcall it takes effect when
+ * the outermost upcall has returned.
+ *
+ * Returns 0; `LACE_EBADF`.
+ */
+int lace_nic_reset(lace_stack *net, lace_nic_id nic);
+
+/**
+ * Says that an asynchronous NIC is done with the frame of `token`.
+ *
+ * Returns 0; `LACE_EBADF`; `LACE_EINVAL` for a token that is not out; `LACE_EBUSY` from a leaf callback: report from `pump`.
+ */
+int lace_nic_tx_done(lace_stack *net,
+                     lace_nic_id nic,
+                     uint32_t token);
+
+/**
+ * Says whether the link is up (`up` not 0) or down. While it is down nothing is sent, and what was learned of the
+ * neighbours is forgotten.
+ *
+ * Returns 0; `LACE_EBADF`; `LACE_EBUSY`.
+ */
+int lace_nic_link(lace_stack *net, lace_nic_id nic, int up);
+
+/**
+ * Changes the hardware address to the 6 bytes at `mac`. Peers learn it with the next frame.
+ *
+ * Returns 0; `LACE_EBADF`; `LACE_EINVAL` for an address that no host can have; `LACE_EFAULT`; `LACE_EBUSY`.
+ */
+int lace_nic_set_mac(lace_stack *net, lace_nic_id nic, const uint8_t *mac);
+
+/* ----------------------------------------------------------------------------
+ * Stack
+ *
+ * A stack lives in one block of memory of its caller's; any number of stacks may live in one program. It does nothing by
+ * itself: `lace_poll` takes what has come and does what is due, blocking calls do so until what they wait for has
+ * happened. A program that does not block calls `lace_poll` often, and at latest after `lace_next_deadline` microseconds.
+ */
+
+/**
+ * Sets up a stack in the `len` bytes at `memory`, aligned to 16 bytes (`LACE_ALIGNED`), *owned* by the stack until
+ * `lace_stack_stop` has returned 0. It needs no other memory. `*config` and `*host` are copied; the clock is read and
+ * random numbers are taken.
+ *
+ * Returns 0 and the stack in `*net`; `LACE_EFAULT` for a NULL pointer or memory that wraps; `LACE_EINVAL` for misaligned
+ * memory, a wrong size of a struct, limits outside their ranges, a mandatory callback that is missing, or `clock_bits` other than
+ * 32 and 64; `LACE_ENOMEM` when `len` is less than `lace_stack_size(config)`.
+ */
+int lace_stack_init(void *memory,
+                    size_t len,
+                    const lace_config *config,
+                    const lace_host *host,
+                    lace_stack **net);
+
+/**
+ * One pass: reads the clock, takes at most `budget` frames (0 counts as 1; 32 is a good number) from the NICs in turn,
+ * then does what is due, then makes the upcalls. What a `pump` pushes at once is taken whole. When the budget ends before
+ * the frames do, timers wait for the next pass: nothing expires whose answer may lie in the NIC.
+ *
+ * Returns the number of frames taken; `LACE_EBUSY` from a callback; `LACE_EBADF`, `LACE_EFAULT`.
+ */
+int lace_poll(lace_stack *net,
+              uint32_t budget);
+
+/**
+ * Microseconds until `lace_poll` has something to do even if no frame comes: 0 when it has now, `INT64_MAX` when never.
+ *
+ * Returns that, or `LACE_EBUSY`, `LACE_EBADF`, `LACE_EFAULT`.
+ */
+int64_t lace_next_deadline(lace_stack *net);
+
+/**
+ * Hands over a received frame: the `len` bytes at `bytes`, *borrowed for the call*, `flags` as in `lace_frame`. What belongs
+ * to a handler is delivered before this returns. Accepted from `nic.pump`, from `host.poll` and from outside the stack.
+ *
+ * Returns 0, also for a frame that is dropped and counted; `LACE_EFAULT` for a NULL pointer; `LACE_EBADF`; `LACE_EBUSY` from any
+ * other callback.
+ */
+int lace_input(lace_stack *net,
+               lace_nic_id nic,
+               const void *bytes,
+               size_t len,
+               uint32_t flags);
+
+/**
+ * Ends the stack: operations are cancelled and their peers told, sockets closed, frames given back; no upcall is made. It
+ * never blocks. Only after it has returned 0 may the NICs be halted, their memory be reused and the kernel be started; the
+ * block of memory belongs to the caller again, and every handle is stale.
+ *
+ * Returns 0; 0 from a callback, too, where it takes effect when the stack is left: a blocking call then returns
+ * `LACE_ECANCELED`; `LACE_EAGAIN` while an asynchronous NIC holds frames: poll and call again, or say `lace_nic_reset`;
+ * `LACE_EBADF`, `LACE_EFAULT`. Calling it again after it has returned 0 does no harm.
+ */
+int lace_stack_stop(lace_stack *net);
+
+/* ----------------------------------------------------------------------------
+ * Addresses of NICs, routes, groups
+ *
+ * A NIC has up to 4 addresses, each with the length of its network prefix, up to 4 multicast groups, and any number of
+ * routes within the configuration's limit. DHCP adds and removes what its lease says by the same rules.
+ */
+
+/** A route. Set up by `lace_route_init`. */
+typedef struct lace_route {
+    /** Size of this struct. */
+    uint32_t size;
+    /** The NIC it leads through. */
+    lace_nic_id nic;
+    /** The network; none, or 0.0.0.0 with a prefix of 0: everything. */
+    lace_ip network;
+    /** Length of the network's prefix in bits. */
+    uint32_t prefix;
+    /** 1 if a DHCP lease added it; set by `lace_route_get`. */
+    uint32_t dhcp;
+    /** The next hop; none: the network is on the link itself. */
+    lace_ip gateway;
+} lace_route;
+
+/**
+ * Gives a NIC the address `ip` in a network whose prefix has `prefix` bits, 0 to 32; changes the prefix of one it has.
+ *
+ * Returns 0; `LACE_EINVAL` for an address that no host can have; `LACE_EMFILE`: it has 4; `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+ */
+int lace_addr_add(lace_stack *net,
+                  lace_nic_id nic,
+                  const lace_ip *ip,
+                  uint32_t prefix);
+
+/**
+ * Takes an address from a NIC.
+ *
+ * Returns 0; `LACE_EADDRNOTAVAIL`: it does not have it; `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+ */
+int lace_addr_remove(lace_stack *net, lace_nic_id nic, const lace_ip *ip);
+
+/**
+ * The address number `index`, from 0, of a NIC: into `*ip`, and the length of its prefix into `*prefix` unless that is NULL.
+ *
+ * Returns 0; `LACE_EADDRNOTAVAIL`: it has no more; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_addr_get(lace_stack *net,
+                  lace_nic_id nic,
+                  uint32_t index,
+                  lace_ip *ip,
+                  uint32_t *prefix);
+
+/**
+ * Sets up `*route`, `size` being `sizeof *route`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_route_init(struct lace_route *route, size_t size);
+
+/**
+ * Adds a route, in place of one to the same network through the same NIC.
+ *
+ * Returns 0; `LACE_EINVAL` for a prefix above 32 bits or a gateway that no host can be; `LACE_EMFILE`: `lace_config.routes` is
+ * reached; `LACE_EBADF`, `LACE_EFAULT`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+ */
+int lace_route_add(lace_stack *net,
+                   const struct lace_route *route);
+
+/**
+ * Removes the route to that network through that NIC; the gateway is not looked at.
+ *
+ * Returns 0; `LACE_ENETUNREACH`: there is none; `LACE_EBADF`, `LACE_EINVAL`, `LACE_EFAULT`, `LACE_EBUSY`.
+ */
+int lace_route_remove(lace_stack *net, const struct lace_route *route);
+
+/**
+ * Route number `index`, from 0, into `*route`.
+ *
+ * Returns 0; `LACE_ENETUNREACH`: there are no more; `LACE_EFAULT`, `LACE_EINVAL`, `LACE_EBUSY`.
+ */
+int lace_route_get(lace_stack *net, uint32_t index, struct lace_route *route);
+
+/**
+ * Sends what no other route leads to through `gateway` on `nic`; NULL or none: no longer.
+ *
+ * Returns as `lace_route_add`.
+ */
+int lace_gateway_set(lace_stack *net, lace_nic_id nic, const lace_ip *gateway);
+
+/**
+ * How many NICs there are, and, when `index` is below that, the id of that one into `*nic` unless it is NULL.
+ *
+ * Returns the number; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_nic_list(lace_stack *net, uint32_t index, lace_nic_id *nic);
+
+/* ----------------------------------------------------------------------------
+ * UDP sockets
+ *
+ * A socket has a handler, which is called for each datagram, or a queue, which is polled. It may send to and receive from
+ * anybody, or be connected to one peer. Broadcast needs no option.
+ */
+
+/** Option of a socket: time to live of what it sends, 1 to 255; default 64. */
+#define LACE_UDP_TTL 1
+/** Option of a socket: type of service byte of what it sends; default 0. */
+#define LACE_UDP_TOS 2
+/** Option of a socket: don't-fragment flag of what it sends, 0 or 1; default 0. */
+#define LACE_UDP_DONT_FRAGMENT 3
+
+/** Names a UDP socket: positive. */
+typedef int32_t lace_udp;
+
+/** A received datagram. It begins with its size: later versions may have more fields. */
+typedef struct lace_datagram {
+    /** Size of this struct. */
+    uint32_t size;
+    /** The socket. */
+    lace_udp socket;
+    /** The NIC it came in on. */
+    lace_nic_id nic;
+    /** Who sent it: port, in host order. */
+    uint16_t src_port;
+    /** The socket's port, in host order. */
+    uint16_t dst_port;
+    /** Who sent it: address. */
+    lace_ip src;
+    /** The address it was sent to: one of the NIC's, a broadcast address or a group. */
+    lace_ip dst;
+    /** The payload: `frame` + `payload_offset`. NULL from `lace_udp_recv`. */
+    const void *payload;
+    /** Bytes of payload. */
+    uint32_t payload_len;
+    /** Where the payload begins in the frame. */
+    uint32_t payload_offset;
+    /** The whole Ethernet frame. NULL from `lace_udp_recv`. */
+    const void *frame;
+    /** Bytes of the frame. */
+    uint32_t frame_len;
+    /** 0. */
+    uint32_t reserved;
+} lace_datagram;
+
+/**
+ * Called for each datagram that comes to a socket. Upcall: it may send, and what it sends leaves at once; it may close
+ * the socket. `*datagram` and what it names are *borrowed for the call*, whatever is closed meanwhile.
+ */
+typedef void (*lace_udp_handler)(void *ctx, const struct lace_datagram *datagram);
+
+/**
+ * Sets up `*datagram` for `lace_udp_recv`, `size` being `sizeof *datagram`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_datagram_init(struct lace_datagram *datagram, size_t size);
+
+/**
+ * Opens a socket on an unpredictable free port, whose datagrams go to `handler` with `ctx`. Both must live until it is
+ * closed.
+ *
+ * Returns the socket; `LACE_EFAULT` without a handler; `LACE_EMFILE`: `lace_config.udp_sockets` is reached; `LACE_EBUSY`, `LACE_EBADF`,
+ * `LACE_ENETDOWN`.
+ */
+lace_udp lace_udp_open(lace_stack *net,
+                       lace_udp_handler handler,
+                       void *ctx);
+
+/**
+ * Opens a socket on an unpredictable free port, whose datagrams wait in a queue for `lace_udp_recv`. What does not fit the
+ * queue is dropped and counted.
+ *
+ * Returns the socket; `LACE_EMFILE`: `lace_config.udp_sockets` or `udp_queues` is reached; `LACE_EBUSY`, `LACE_EBADF`, `LACE_ENETDOWN`.
+ */
+lace_udp lace_udp_open_queue(lace_stack *net);
+
+/**
+ * Closes a socket; its handler is not called again.
+ *
+ * Returns 0; `LACE_EBADF`.
+ */
+int lace_udp_close(lace_stack *net, lace_udp socket);
+
+/**
+ * Binds a socket: to `port` (0: the one it has), to the address `ip` (NULL or none: any), to one NIC (0: any). It then sends
+ * from there, and receives what comes there. On a NIC without an address it sends from 0.0.0.0 and receives whatever is
+ * sent to its hardware address.
+ *
+ * Returns 0; `LACE_EADDRINUSE`: another socket has the port; `LACE_EADDRNOTAVAIL`: `ip` is not the stack's; `LACE_EBADF`,
+ * `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+ */
+int lace_udp_bind(lace_stack *net,
+                  lace_udp socket,
+                  lace_nic_id nic,
+                  const lace_ip *ip,
+                  uint16_t port);
+
+/**
+ * Connects a socket to the peer `ip`, `port`: it sends there, and receives from nobody else. NULL: to nobody again.
+ *
+ * Returns 0; `LACE_EINVAL` for port 0 or no address; `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+ */
+int lace_udp_connect(lace_stack *net, lace_udp socket, const lace_ip *ip, uint16_t port);
+
+/**
+ * Sets an option of a socket, one of `LACE_UDP_...`.
+ *
+ * Returns 0; `LACE_EINVAL` for a value out of range; `LACE_EOPNOTSUPP` for an unknown option; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_udp_set(lace_stack *net,
+                 lace_udp socket,
+                 uint32_t option,
+                 uint32_t value);
+
+/**
+ * The port of a socket, in host order.
+ *
+ * Returns it; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_udp_port(lace_stack *net, lace_udp socket);
+
+/**
+ * Sends the `len` bytes at `data`, *borrowed for the call*, to the address `ip` and `port`; NULL: to the connected peer.
+ *
+ * While the hardware address of the next hop is asked for, one datagram for it is kept (`lace_config.wait_frames`).
+ *
+ * Returns 0; `LACE_EAGAIN`: the NIC has no room now, or the hardware address is still being asked for: poll and send again;
+ * `LACE_ENOTCONN`: no peer; `LACE_EINVAL`: no address or port 0; `LACE_EMSGSIZE`: more than the MTU holds; `LACE_ENETUNREACH`,
+ * `LACE_EHOSTUNREACH`, `LACE_ENETDOWN`, `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`; what `nic.send` said.
+ */
+int lace_udp_send(lace_stack *net,
+                  lace_udp socket,
+                  const lace_ip *ip,
+                  uint16_t port,
+                  const void *data,
+                  size_t len);
+
+/**
+ * The same for a datagram in `n` pieces, at most 4, one behind the other.
+ *
+ * Returns as `lace_udp_send`; `LACE_EINVAL` for more pieces.
+ */
+int lace_udp_sendv(lace_stack *net,
+                   lace_udp socket,
+                   const lace_ip *ip,
+                   uint16_t port,
+                   const lace_span *spans,
+                   uint32_t n);
+
+/**
+ * Takes the oldest datagram out of a socket's queue: as much of it as fits into the `len` bytes at `buffer`. `datagram`, if not
+ * NULL, was set up by `lace_datagram_init`; it tells who sent it, and its whole length in `payload_len`.
+ *
+ * Returns the number of bytes copied; `LACE_EAGAIN`: the queue is empty; `LACE_EOPNOTSUPP`: the socket has a handler;
+ * `LACE_EFAULT`, `LACE_EINVAL`, `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int64_t lace_udp_recv(lace_stack *net,
+                      lace_udp socket,
+                      void *buffer,
+                      size_t len,
+                      struct lace_datagram *datagram);
+
+/* ----------------------------------------------------------------------------
+ * Raw hooks
+ *
+ * For protocols the stack does not know: a handler for an EtherType or an IP protocol, and frames or packets that are sent
+ * as they are given.
+ */
+
+/** Names a raw hook: positive. */
+typedef int32_t lace_hook;
+
+/** What a raw hook is given. It begins with its size: later versions may have more fields. */
+typedef struct lace_packet {
+    /** Size of this struct. */
+    uint32_t size;
+    /** The hook. */
+    lace_hook hook;
+    /** The NIC it came in on. */
+    lace_nic_id nic;
+    /** Where the packet begins in the frame. */
+    uint32_t packet_offset;
+    /**
+     * The packet, behind the Ethernet header (and VLAN tag): for an IP protocol from the IPv4 header on, without the
+     * frame's padding.
+     */
+    const void *packet;
+    /** The whole Ethernet frame. */
+    const void *frame;
+    /** Bytes of the packet. */
+    uint32_t packet_len;
+    /** Bytes of the frame. */
+    uint32_t frame_len;
+} lace_packet;
+
+/**
+ * Called for each frame or packet of a raw hook. Upcall. `*packet` and what it names are *borrowed for the call*, whatever
+ * is closed meanwhile.
+ */
+typedef void (*lace_hook_handler)(void *ctx, const struct lace_packet *packet);
+
+/**
+ * Has frames of an EtherType, such as 0x88cc, handed to `handler` with `ctx`; a VLAN tag is looked through. Both must live
+ * until the hook is closed.
+ *
+ * Returns the hook; `LACE_EINVAL` for IPv4, ARP and numbers below 0x600; `LACE_EADDRINUSE`: there is a hook for it; `LACE_EMFILE`:
+ * `lace_config.hooks` is reached; `LACE_EFAULT` without a handler; `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
+ */
+lace_hook lace_hook_ethertype(lace_stack *net,
+                              uint16_t ethertype,
+                              lace_hook_handler handler,
+                              void *ctx);
+
+/**
+ * Has IPv4 packets of a protocol, such as 1 for ICMP, handed to `handler` with `ctx`. ICMP is handled by the stack as well.
+ *
+ * Returns the hook; `LACE_EINVAL` for UDP and TCP; else as `lace_hook_ethertype`.
+ */
+lace_hook lace_hook_protocol(lace_stack *net,
+                             uint8_t protocol,
+                             lace_hook_handler handler,
+                             void *ctx);
+
+/**
+ * Closes a raw hook; its handler is not called again.
+ *
+ * Returns 0; `LACE_EBADF`.
+ */
+int lace_hook_close(lace_stack *net, lace_hook hook);
+
+/**
+ * Sends the `len` bytes at `frame`, *borrowed for the call*, as they are: an Ethernet frame from the destination address on,
+ * without check sequence; padded to 60 bytes.
+ *
+ * Returns 0; `LACE_EAGAIN`: the NIC has no room now; `LACE_EINVAL` for less than an Ethernet header; `LACE_EMSGSIZE`; `LACE_ENETDOWN`,
+ * `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`; what `nic.send` said.
+ */
+int lace_send_frame(lace_stack *net,
+                    lace_nic_id nic,
+                    const void *frame,
+                    size_t len);
+
+/**
+ * Sends an IPv4 packet of `protocol` to `ip`: the stack finds the way and makes the headers below, the payload is the `n`
+ * pieces at `spans`, at most 4, *borrowed for the call*. `nic` 0: the one the route says. `src` NULL or none: the one that fits.
+ *
+ * Returns as `lace_udp_send`.
+ */
+int lace_send_ip(lace_stack *net,
+                 lace_nic_id nic,
+                 const lace_ip *src,
+                 const lace_ip *ip,
+                 uint8_t protocol,
+                 uint8_t ttl,
+                 const lace_span *spans,
+                 uint32_t n);
+
+/* ----------------------------------------------------------------------------
+ * Operations
+ *
+ * Whatever takes time is an operation: `lace_..._start` gives a handle at once, `lace_poll` does the work. A result stays
+ * until the operation is closed. Every blocking form in `bootlace_sync.h` is start, wait and close, nothing more.
+ */
+
+/** `lace_detail.kind`: nothing is known. */
+#define LACE_DETAIL_NONE 0
+/** `lace_detail.kind`: `code` is a TFTP error code; the server's text comes with it. */
+#define LACE_DETAIL_TFTP 1
+/** `lace_detail.kind`: `code` is an ICMP type * 256 + code; `from` sent it. */
+#define LACE_DETAIL_ICMP 2
+/** `lace_detail.kind`: `code` is a DNS response code. */
+#define LACE_DETAIL_DNS 3
+/** `lace_detail.kind`: a DHCP server's text. */
+#define LACE_DETAIL_DHCP 4
+/** `lace_detail.kind`: `code` is an NFS or MOUNT status. */
+#define LACE_DETAIL_NFS 5
+/** `lace_detail.kind`: `code` is an RPC reply status. */
+#define LACE_DETAIL_RPC 6
+/** `lace_detail.kind`: `code` is an HTTP status. */
+#define LACE_DETAIL_HTTP 7
+
+/** Why an operation failed, in the words of who made it fail. Set up by `lace_detail_init`. */
+typedef struct lace_detail {
+    /** Size of this struct. */
+    uint32_t size;
+    /** `LACE_DETAIL_...`. */
+    uint32_t kind;
+    /** A code of that kind. */
+    uint32_t code;
+    /** Who said so; none if not known. */
+    lace_ip from;
+    /** Text that came with it, NUL-terminated, cut to fit; control characters are '?'. */
+    char text[68];
+} lace_detail;
+
+/** Names an operation: positive. */
+typedef int32_t lace_op;
+
+/**
+ * Called when an operation has come further, at most once a pass. `done` and `total` in bytes, or in what the operation
+ * counts; `total` 0: not known. Upcall.
+ */
+typedef void (*lace_progress)(void *ctx, lace_op op, uint64_t done, uint64_t total);
+
+/** Called once when an operation has ended, with its result. Upcall: it may close the operation and start others. */
+typedef void (*lace_done)(void *ctx, lace_op op, int64_t result);
+
+/**
+ * Sets up `*detail`, `size` being `sizeof *detail`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_detail_init(struct lace_detail *detail, size_t size);
+
+/**
+ * What has become of an operation.
+ *
+ * Returns `LACE_EAGAIN` while it runs; its result once it has ended: 0 or a count of what its kind says, or why it failed;
+ * `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int64_t lace_op_status(lace_stack *net,
+                       lace_op op);
+
+/**
+ * How far an operation is: `*done` of `*total`, in bytes or in what it counts; `*total` is 0 while it is not known. Either
+ * pointer may be NULL.
+ *
+ * Returns 0; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_op_progress(lace_stack *net,
+                     lace_op op,
+                     uint64_t *done,
+                     uint64_t *total);
+
+/**
+ * Why an operation failed: fills in `*detail`.
+ *
+ * Returns 0; `LACE_EFAULT`, `LACE_EINVAL` for a `*detail` that was not set up; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_op_detail(lace_stack *net, lace_op op, struct lace_detail *detail);
+
+/**
+ * Has an operation call `progress` and `done` (either may be NULL) with `ctx`, instead of those it was started with. If it has
+ * ended and nobody was told, `done` is called in the next pass.
+ *
+ * Returns 0; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_op_notify(lace_stack *net,
+                   lace_op op,
+                   lace_progress progress,
+                   lace_done done,
+                   void *ctx);
+
+/**
+ * Cancels an operation: its peer is told, its result is `LACE_ECANCELED`. Nothing happens to one that has ended. Its handle
+ * stays until it is closed; nothing is written to its sink any more.
+ *
+ * Returns 0; `LACE_EBADF`.
+ */
+int lace_op_cancel(lace_stack *net,
+                   lace_op op);
+
+/**
+ * Closes an operation, after cancelling it if it still runs. Its handle is stale from now on, and no callback of its is
+ * called any more.
+ *
+ * Returns 0; `LACE_EBADF`.
+ */
+int lace_op_close(lace_stack *net, lace_op op);
+
+/**
+ * Polls until an operation has ended, looking at `host.poll` meanwhile.
+ *
+ * Returns its result; `LACE_EINTR` when `host.poll` ended it: it is cancelled then, and yet to be closed; `LACE_ECANCELED` when
+ * the stack was stopped; `LACE_EBADF`, also when a callback closed it; `LACE_EBUSY` from a callback. A negative `op`, such as
+ * a failed start gives, is returned as it is.
+ */
+int64_t lace_op_wait(lace_stack *net,
+                     lace_op op);
+
+/* ----------------------------------------------------------------------------
+ * Sinks and sources
+ *
+ * A *sink* is where received bytes go: a region of memory, in which every byte lands at its last place as it comes, or a
+ * `write` callback, to which bytes are offered in order. A *source* is where sent bytes come from.
+ */
+
+/**
+ * Takes `len` bytes at `data`, *borrowed for the call*; the first is byte `offset` of the stream. Bytes are offered in
+ * ascending order, each until it was taken. Leaf.
+ *
+ * Returns how many were taken, 0 to `len`: the rest is offered again later, and the peer is held back meanwhile.
+ * Negative: the operation ends with that result, and the peer is told.
+ */
+typedef int64_t (*lace_write)(void *ctx, uint64_t offset, const void *data, uint32_t len);
+
+/**
+ * Where received bytes go. Set up by `lace_sink_memory`, `lace_sink_write` or `lace_sink_discard`; copied by the call that
+ * starts an operation. What it names must live until the operation has ended.
+ */
+typedef struct lace_sink {
+    /** Size of this struct. */
+    uint32_t size;
+    /** 0: discard; 1: memory; 2: write. */
+    uint32_t kind;
+    /** The region. */
+    void *memory;
+    /** Bytes of the region. */
+    uint64_t len;
+    /** The callback. */
+    lace_write write;
+    /** Passed to it. */
+    void *ctx;
+} lace_sink;
+
+/**
+ * Sets up `*sink` (`size` is `sizeof *sink`) to put bytes into the `len` bytes at `memory`. Nothing beyond them is ever
+ * written; bytes behind what an operation confirmed are undefined afterwards. What does not fit ends the operation with
+ * `LACE_EFBIG`.
+ *
+ * Returns 0; `LACE_EINVAL` for a wrong size; `LACE_EFAULT` for memory that contains address 0 or wraps. Memory that overlaps
+ * the stack's own is refused where it is used.
+ */
+int lace_sink_memory(struct lace_sink *sink,
+                     size_t size,
+                     void *memory,
+                     size_t len);
+
+/**
+ * Sets up `*sink` (`size` is `sizeof *sink`) to offer bytes to `write`.
+ *
+ * Returns 0; `LACE_EINVAL` for a wrong size; `LACE_EFAULT` without `write`.
+ */
+int lace_sink_write(struct lace_sink *sink, size_t size, lace_write write, void *ctx);
+
+/**
+ * Sets up `*sink` (`size` is `sizeof *sink`) to check and count bytes and throw them away.
+ *
+ * Returns 0; `LACE_EINVAL` for a wrong size.
+ */
+int lace_sink_discard(struct lace_sink *sink, size_t size);
+
+/* ----------------------------------------------------------------------------
+ * Ping
+ *
+ * Echo requests (RFC 792) to one host.
+ */
+
+/** What to ask. Set up by `lace_ping_init`; copied at start. */
+typedef struct lace_ping {
+    /** Size of this struct. */
+    uint32_t size;
+    /** How often; 0: once. */
+    uint32_t count;
+    /** Whom. */
+    lace_peer peer;
+    /** Bytes of payload; default 56. */
+    uint32_t payload;
+    /** Time between requests in milliseconds; 0: 1000. */
+    uint32_t interval_ms;
+    /** Time to wait for the last answer in milliseconds; 0: 1000. */
+    uint32_t timeout_ms;
+    /** Time to live; 0: 64. */
+    uint8_t ttl;
+    /** 1: don't-fragment flag. */
+    uint8_t dont_fragment;
+    /** 1: end with the first answer. */
+    uint8_t until_answer;
+    /** 0. */
+    uint8_t reserved;
+    /** Optional: counts answers. */
+    lace_progress progress;
+    /** Optional. */
+    lace_done done;
+    /** Passed to both. */
+    void *ctx;
+} lace_ping;
+
+/** What came of it so far. Set up by `lace_ping_stats_init`. Times in microseconds. */
+typedef struct lace_ping_stats {
+    /** Size of this struct. */
+    uint32_t size;
+    /** Requests sent. */
+    uint32_t sent;
+    /** Requests answered. */
+    uint32_t received;
+    /** Further answers to the same request. */
+    uint32_t duplicates;
+    /** ICMP errors. */
+    uint32_t errors;
+    /** Shortest round trip. */
+    uint32_t min_us;
+    /** Mean of all round trips. */
+    uint32_t mean_us;
+    /** Longest round trip. */
+    uint32_t max_us;
+} lace_ping_stats;
+
+/**
+ * Sets up `*ping`, `size` being `sizeof *ping`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_ping_init(struct lace_ping *ping, size_t size);
+
+/**
+ * Starts to ping. The operation's result is the number of answers, at least 1.
+ *
+ * Returns the operation; `LACE_EINVAL`, `LACE_EMSGSIZE` for a payload above 65507 bytes; `LACE_EMFILE`, `LACE_EFAULT`, `LACE_EBADF`,
+ * `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ETIMEDOUT`: no answer; `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and
+ * `LACE_ECONNREFUSED`, also by ICMP (see its detail); `LACE_EMSGSIZE`: more than fits where fragmenting is not allowed.
+ */
+lace_op lace_ping_start(lace_stack *net,
+                        const struct lace_ping *ping);
+
+/**
+ * Sets up `*stats`, `size` being `sizeof *stats`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_ping_stats_init(struct lace_ping_stats *stats, size_t size);
+
+/**
+ * What came of a ping so far: fills in `*stats`.
+ *
+ * Returns 0; `LACE_EINVAL` for an operation that is no ping, or `*stats` that was not set up; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_ping_result(lace_stack *net,
+                     lace_op op,
+                     struct lace_ping_stats *stats);
+
+/* ----------------------------------------------------------------------------
+ * Statistics
+ *
+ * One counter for each kind of drop and for each event worth counting, numbered from 0. They wrap at 2^32. Numbers keep their
+ * meaning; new ones are added at the end.
+ */
+
+/** How many counters there are. */
+uint32_t lace_stat_count(void);
+
+/** The name of counter `id`, such as "drop_udp_checksum"; static. NULL for a number that no counter has. */
+const char *lace_stat_name(uint32_t id);
+
+/**
+ * The value of counter `id`.
+ *
+ * Returns it; `LACE_EINVAL` for a number that no counter has; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int64_t lace_stat_get(lace_stack *net, uint32_t id);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BOOTLACE_H */

@@ -1,26 +1,37 @@
-//! The C ABI, one file for each section of `bootlace.h`. The only place where `unsafe` may stand: everything below works
-//! on slices and on the host traits of `storage`.
+//! The C ABI, one file for each section of `bootlace.h`; their order is in `build.rs`. The only place where `unsafe` may stand:
+//! everything below works on slices and on the host traits of `storage`.
+//!
+//! What belongs to no section: `guard` (the head of a stack: who may call what when), `arena` (who gets which part of the
+//! block), `region` (the caller's memory), `handle`, `structs` (structs that grow), `run` (passes and upcalls).
 
 #![allow(unsafe_code)]
+#![allow(non_camel_case_types)] // C's names.
+#![allow(clippy::missing_safety_doc)] // What C must keep is said in each function's text, for the header.
+#![allow(clippy::too_many_arguments)]
+
+pub mod addr;
+pub mod config;
+pub mod hook;
+pub mod host;
+pub mod net;
+pub mod nic;
+pub mod op;
+#[cfg(feature = "ping")]
+pub mod ping;
+pub mod results;
+pub mod sink;
+pub mod stack;
+pub mod stats;
+pub mod udp;
+
+mod arena;
+mod guard;
+mod handle;
+mod region;
+mod run;
+mod structs;
 
 #[cfg(all(feature = "panic-handler", target_arch = "arm"))]
 mod aeabi;
 #[cfg(all(feature = "panic-handler", not(test)))]
 mod panic;
-
-/// The version of the library that is linked in, as `major << 16 | minor << 8 | patch`. A program compiled against
-/// another version's header runs as long as the major numbers agree and the library is not the older one.
-#[unsafe(no_mangle)]
-pub extern "C" fn lace_version() -> u32 {
-    const VERSION: u32 = number(env!("CARGO_PKG_VERSION_MAJOR")) << 16
-        | number(env!("CARGO_PKG_VERSION_MINOR")) << 8
-        | number(env!("CARGO_PKG_VERSION_PATCH"));
-    VERSION
-}
-
-const fn number(text: &str) -> u32 {
-    match u32::from_str_radix(text, 10) {
-        Ok(n) => n,
-        Err(_) => panic!("cargo gives decimal numbers"),
-    }
-}

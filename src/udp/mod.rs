@@ -34,8 +34,8 @@ pub const META_LEN: usize = 12;
 pub enum Owner {
     /// The host's handler, called for each datagram.
     Handler,
-    /// The host, which polls the socket's queue.
-    Queue,
+    /// The host, which polls the queue of this number. A socket that is opened gets a free one, whatever is said.
+    Queue(u16),
     /// The operation in this slot.
     Client(u8),
 }
@@ -117,7 +117,7 @@ pub struct Udp<'a> {
 }
 
 impl<'a> Udp<'a> {
-    /// Sockets in `slots`; the queue at the same index belongs to each.
+    /// Sockets in `slots`, and the queues of those that are polled.
     pub fn new(slots: &'a mut [Slot<Socket>], queues: &'a mut [PacketRing<'a, META_LEN>]) -> Self {
         Udp { sockets: Slots::new(slots), queues }
     }
@@ -125,8 +125,12 @@ impl<'a> Udp<'a> {
     /// Opens a socket on a free ephemeral port.
     ///
     /// # Errors
-    /// [`Error::NoSlot`]: all sockets are in use.
+    /// [`Error::NoSlot`]: all sockets, or all queues, are in use.
     pub fn open<H: Host>(&mut self, stack: &mut Stack<'_, H>, owner: Owner) -> Result<Key> {
+        let owner = match owner {
+            Owner::Queue(_) => Owner::Queue(self.free_queue().ok_or(Error::NoSlot)?),
+            other => other,
+        };
         // More ports than sockets: one of the first few is free.
         let mut port = stack.ports.next(&mut stack.host);
         for _ in 0..=self.sockets.capacity() {
@@ -145,10 +149,22 @@ impl<'a> Udp<'a> {
             dont_fragment: false,
         };
         let key = self.sockets.insert(socket).map_err(|_| Error::NoSlot)?;
-        if let Some(queue) = self.queues.get_mut(usize::from(key.index)) {
+        if let Some(queue) = self.queue_of(key) {
             queue.clear();
         }
         Ok(key)
+    }
+
+    fn free_queue(&self) -> Option<u16> {
+        let free = |n: &u16| self.sockets.iter().all(|(_, s)| s.owner != Owner::Queue(*n));
+        (0u16..).take(self.queues.len()).find(free)
+    }
+
+    fn queue_of(&mut self, key: Key) -> Option<&mut PacketRing<'a, META_LEN>> {
+        match self.sockets.get(key)?.owner {
+            Owner::Queue(n) => self.queues.get_mut(usize::from(n)),
+            _ => None,
+        }
     }
 
     /// Whether a socket has this port.
@@ -271,7 +287,7 @@ impl<'a> Udp<'a> {
 
     /// Puts a datagram into its socket's queue; `false` when there is no room.
     pub fn enqueue(&mut self, key: Key, meta: Meta, payload: &[u8]) -> bool {
-        match self.queues.get_mut(usize::from(key.index)) {
+        match self.queue_of(key) {
             Some(queue) => queue.push(&meta.to_bytes(), payload),
             None => false,
         }
@@ -302,7 +318,7 @@ impl<'a> Udp<'a> {
     /// [`Error::BadHandle`]; [`Error::Again`]: the queue is empty.
     pub fn dequeue(&mut self, key: Key, buffer: &mut [u8]) -> Result<Received> {
         self.sockets.get(key).ok_or(Error::BadHandle)?;
-        let queue = self.queues.get_mut(usize::from(key.index)).ok_or(Error::Again)?;
+        let queue = self.queue_of(key).ok_or(Error::Again)?;
         let popped = queue.pop(buffer).ok_or(Error::Again)?;
         Ok(Received { meta: Meta::from_bytes(popped.meta), len: popped.len, copied: popped.copied })
     }

@@ -1,0 +1,256 @@
+//! The stack's one block of memory: which part lies where, computed once for the size that is asked for and once for
+//! carving. The head, with all that callbacks may look at while the stack works, comes first; then the core, which is
+//! borrowed as a whole; then the places of every table and the frames.
+
+use super::config::lace_config;
+use super::guard::lace_stack;
+use super::handle::{Entry, Kind, Table};
+use super::host::{CHost, Clock, lace_host};
+use super::nic::{CNic, NicState};
+use super::op::Notify;
+use super::udp::Handler;
+use crate::client::engine::{Engine, EngineMemory};
+use crate::client::ops::Op;
+use crate::stack::StackMemory;
+use crate::stack::frames::{TxSlot, WaitSlot};
+use crate::stack::hooks::Hook;
+use crate::stack::interface::Interface;
+use crate::stack::neighbour;
+use crate::stack::route::Route;
+use crate::storage::ring::PacketRing;
+use crate::storage::slots::Slot;
+use crate::udp::{META_LEN, Socket};
+
+/// Alignment of the block in bytes.
+pub const ALIGN: usize = 16;
+
+/// What is borrowed while the stack works.
+pub struct Core {
+    /// Stack, sockets and operations.
+    pub engine: Engine<'static, CHost>,
+    /// The host's callbacks.
+    pub host: lace_host,
+    /// Its clock.
+    pub clock: Clock,
+    /// What the engine does not know of NICs.
+    pub nics: &'static mut [NicState],
+    /// Handlers of sockets.
+    pub sockets: &'static mut [Handler<super::udp::lace_udp_handler>],
+    /// Handlers of raw hooks.
+    pub hooks: &'static mut [Handler<super::hook::lace_hook_handler>],
+    /// Whom operations tell.
+    pub ops: &'static mut [Notify],
+    /// The NIC whose turn it is.
+    pub turn: usize,
+    /// Passes in a row that ended with the budget spent.
+    pub starved: u8,
+}
+
+/// Where everything lies: offsets from the start of the block.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    core: usize,
+    nic_entries: usize,
+    op_entries: usize,
+    udp_entries: usize,
+    hook_entries: usize,
+    nics: usize,
+    sockets: usize,
+    hooks: usize,
+    ops: usize,
+    interfaces: usize,
+    neighbours: usize,
+    routes: usize,
+    hook_slots: usize,
+    tx: usize,
+    wait: usize,
+    socket_slots: usize,
+    queues: usize,
+    op_slots: usize,
+    queue_bytes: usize,
+    frames: usize,
+    stride: usize,
+    /// Bytes of the whole; `usize::MAX` when that is too much to say.
+    pub total: usize,
+}
+
+/// Hands out places one behind the other.
+struct Ruler {
+    at: usize,
+}
+
+impl Ruler {
+    /// A place for `n` values of type `T`.
+    const fn take<T>(&mut self, n: u16) -> usize {
+        assert!(align_of::<T>() <= ALIGN, "no type needs more");
+        self.bytes((n as usize).saturating_mul(size_of::<T>()), align_of::<T>())
+    }
+
+    const fn bytes(&mut self, len: usize, align: usize) -> usize {
+        let start = self.at.saturating_add(align - 1) & !(align - 1);
+        self.at = start.saturating_add(len);
+        start
+    }
+}
+
+impl Layout {
+    /// The layout for these limits.
+    pub const fn of(c: &lace_config) -> Layout {
+        let mut r = Ruler { at: 0 };
+        r.take::<lace_stack>(1);
+        let core = r.take::<Core>(1);
+        let nic_entries = r.take::<Entry>(c.nics);
+        let op_entries = r.take::<Entry>(c.operations);
+        let udp_entries = r.take::<Entry>(c.udp_sockets);
+        let hook_entries = r.take::<Entry>(c.hooks);
+        let nics = r.take::<NicState>(c.nics);
+        let sockets = r.take::<Handler<super::udp::lace_udp_handler>>(c.udp_sockets);
+        let hooks = r.take::<Handler<super::hook::lace_hook_handler>>(c.hooks);
+        let ops = r.take::<Notify>(c.operations);
+        let interfaces = r.take::<Option<Interface<CNic>>>(c.nics);
+        let neighbours = r.take::<neighbour::Entry>(c.neighbours);
+        let routes = r.take::<Option<Route>>(c.routes);
+        let hook_slots = r.take::<Option<Hook>>(c.hooks);
+        let tx = r.take::<TxSlot<'static>>(c.tx_frames);
+        let wait = r.take::<WaitSlot<'static>>(c.wait_frames);
+        let socket_slots = r.take::<Slot<Socket>>(c.udp_sockets);
+        let queues = r.take::<PacketRing<'static, META_LEN>>(c.udp_queues);
+        let op_slots = r.take::<Slot<Op<CHost>>>(c.operations);
+        let queue_bytes = r.bytes((c.udp_queues as usize).saturating_mul(c.udp_queue_bytes as usize), 8);
+        // Ethernet header, VLAN tag, then the packet.
+        let align = if c.tx_align < 8 { 8 } else { c.tx_align as usize };
+        let stride = (c.mtu as usize + 18 + align - 1) & !(align - 1);
+        let frames = r.at;
+        let n = c.tx_frames as usize + c.wait_frames as usize;
+        // The block is aligned less than a frame may have to be.
+        let slack = if n == 0 || align <= ALIGN { align - 1 } else { align };
+        r.at = r.at.saturating_add(n.saturating_mul(stride)).saturating_add(if n == 0 { 0 } else { slack });
+        let total = r.at.saturating_add(ALIGN - 1) & !(ALIGN - 1);
+        Layout {
+            core,
+            nic_entries,
+            op_entries,
+            udp_entries,
+            hook_entries,
+            nics,
+            sockets,
+            hooks,
+            ops,
+            interfaces,
+            neighbours,
+            routes,
+            hook_slots,
+            tx,
+            wait,
+            socket_slots,
+            queues,
+            op_slots,
+            queue_bytes,
+            frames,
+            stride,
+            total,
+        }
+    }
+}
+
+/// The block while it is carved.
+struct Block {
+    start: *mut u8,
+}
+
+impl Block {
+    /// The `n` values at `offset`, made by `make`.
+    ///
+    /// # Safety
+    /// The place is one of the layout's for values of this type, and is taken once.
+    unsafe fn values<T>(&self, offset: usize, n: u16, mut make: impl FnMut(u16) -> T) -> &'static mut [T] {
+        let n_values = usize::from(n);
+        // SAFETY: by the contract the place holds `n` aligned values that nobody else names; each is written before the
+        // slice is made.
+        unsafe {
+            let place = self.start.add(offset).cast::<T>();
+            for i in 0..n {
+                place.add(usize::from(i)).write(make(i));
+            }
+            core::slice::from_raw_parts_mut(place, n_values)
+        }
+    }
+
+    /// The `len` bytes at `offset`, zero.
+    ///
+    /// # Safety
+    /// As for [`Self::values`].
+    unsafe fn bytes(&self, offset: usize, len: usize) -> &'static mut [u8] {
+        // SAFETY: as in `values`.
+        unsafe {
+            let place = self.start.add(offset);
+            place.write_bytes(0, len);
+            core::slice::from_raw_parts_mut(place, len)
+        }
+    }
+}
+
+/// Carves the block at `start`; returns the head.
+///
+/// # Safety
+/// `start` is aligned to [`ALIGN`] and begins at least `layout.total` bytes, given over to the stack, where `layout` is
+/// that of `config`.
+pub unsafe fn carve(
+    start: *mut u8,
+    config: &lace_config,
+    layout: &Layout,
+    host: lace_host,
+    clock: Clock,
+) -> *mut lace_stack {
+    let block = Block { start };
+    let l = layout;
+    let align = usize::from(config.tx_align.max(8));
+    let first_frame = l.frames + (start.addr() + l.frames).next_multiple_of(align) - (start.addr() + l.frames);
+    let frame = |i: usize| first_frame + i * l.stride;
+    let frame_len = usize::from(config.mtu) + 18;
+    let queue_len = config.udp_queue_bytes as usize;
+    let tx_frames = config.tx_frames;
+    // SAFETY: every place is the layout's, of its type, and named here once; frames and queues are counted within their
+    // parts.
+    unsafe {
+        let table = |kind, at, n| Table { kind, entries: block.values(at, n, |_| Entry::new()) };
+        let nics = table(Kind::Nic, l.nic_entries, config.nics);
+        let ops = table(Kind::Op, l.op_entries, config.operations);
+        let udp = table(Kind::Udp, l.udp_entries, config.udp_sockets);
+        let hooks = table(Kind::Hook, l.hook_entries, config.hooks);
+        let memory = EngineMemory {
+            stack: StackMemory {
+                interfaces: block.values(l.interfaces, config.nics, |_| None),
+                neighbours: block.values(l.neighbours, config.neighbours, |_| neighbour::Entry::FREE),
+                routes: block.values(l.routes, config.routes, |_| None),
+                hooks: block.values(l.hook_slots, config.hooks, |_| None),
+                tx: block.values(l.tx, tx_frames, |i| TxSlot::new(block.bytes(frame(usize::from(i)), frame_len))),
+                wait: block.values(l.wait, config.wait_frames, |i| {
+                    WaitSlot::new(block.bytes(frame(usize::from(tx_frames) + usize::from(i)), frame_len))
+                }),
+            },
+            sockets: block.values(l.socket_slots, config.udp_sockets, |_| Slot::EMPTY),
+            queues: block.values(l.queues, config.udp_queues, |i| {
+                PacketRing::new(block.bytes(l.queue_bytes + usize::from(i) * queue_len, queue_len))
+            }),
+            ops: block.values(l.op_slots, config.operations, |_| Slot::EMPTY),
+        };
+        let mut engine = Engine::new(CHost { calls: host }, memory);
+        engine.set_now(clock.now());
+        let core = start.add(l.core).cast::<Core>();
+        core.write(Core {
+            engine,
+            host,
+            clock,
+            nics: block.values(l.nics, config.nics, |_| NicState::default()),
+            sockets: block.values(l.sockets, config.udp_sockets, |_| Handler::default()),
+            hooks: block.values(l.hooks, config.hooks, |_| Handler::default()),
+            ops: block.values(l.ops, config.operations, |_| Notify::default()),
+            turn: 0,
+            starved: 0,
+        });
+        let head = start.cast::<lace_stack>();
+        head.write(lace_stack::new(core, start.addr()..start.addr() + l.total, *config, [nics, ops, udp, hooks]));
+        head
+    }
+}

@@ -1,0 +1,369 @@
+//! A pass over a stack: one reading of the clock, the frames that have come, then the timers, then what the host is to be
+//! told. Blocking calls are passes in a row. Upcalls are made here, while the core is not borrowed.
+
+use super::arena::Core;
+use super::guard::{Stop, Upcall, lace_stack};
+use super::handle::Kind;
+use super::hook::lace_packet;
+use super::nic::{handle_of, lace_frame};
+use super::op::Notify;
+use super::region::overlaps;
+use super::results::{LACE_EBADF, LACE_ECANCELED, LACE_EINTR, code};
+use super::udp::{Handler, lace_datagram, lace_udp_handler};
+use crate::client::engine::Received;
+use crate::client::operation::Step;
+use crate::stack::interface::NicId;
+use crate::stack::stats::Counter;
+use crate::storage::error::Error;
+use crate::storage::host::RxFlags;
+use crate::storage::slots::Key;
+use crate::storage::time::{Duration, Instant};
+use core::ffi::c_void;
+
+/// Frames a blocking call takes in one pass.
+const BUDGET: u32 = 32;
+/// A frame longer than this is none.
+const MAX_FRAME: usize = 65_535 + 22;
+/// Longest time between two looks at the host in blocking calls.
+const LOOK_LATEST: Duration = Duration::from_millis(10);
+/// Shortest time between two looks while frames flow.
+const LOOK_EARLIEST: Duration = Duration::from_millis(1);
+/// Passes after which the host is looked at even if its clock stands still.
+const LOOK_PASSES: u32 = 1024;
+
+/// What a pass did.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// Frames taken.
+    pub frames: u32,
+    /// The NICs had no more.
+    pub empty: bool,
+}
+
+/// What is to be told of one frame.
+struct Delivery {
+    datagram: Option<(Handler<lace_udp_handler>, lace_datagram)>,
+    hook: Option<(Handler<super::hook::lace_hook_handler>, lace_packet)>,
+}
+
+const NOTHING: Delivery = Delivery { datagram: None, hook: None };
+
+impl Delivery {
+    /// Makes the upcalls.
+    fn make(&self, net: &lace_stack) {
+        if let Some((handler, datagram)) = &self.datagram
+            && let Some(call) = handler.call
+            // The handler of a datagram that is to be told next may close the socket or the hook of the other.
+            && net.udp.find(datagram.socket).is_ok()
+        {
+            // SAFETY: the host vouches for its callback; what the datagram names lives until it returns.
+            net.upcall(Upcall::Other, || unsafe { call(handler.ctx, &raw const *datagram) });
+        }
+        if let Some((handler, packet)) = &self.hook
+            && let Some(call) = handler.call
+            && net.hooks.find(packet.hook).is_ok()
+        {
+            // SAFETY: as above.
+            net.upcall(Upcall::Other, || unsafe { call(handler.ctx, &raw const *packet) });
+        }
+    }
+}
+
+impl Core {
+    /// Reads the clock.
+    pub(super) fn read_clock(&mut self) {
+        let Some(now_us) = self.host.now_us else { return };
+        // SAFETY: the host vouches for its callback.
+        let raw = unsafe { now_us(self.host.ctx) };
+        let now = self.clock.read(raw);
+        self.engine.set_now(now);
+    }
+
+    /// Takes a frame of the driver's.
+    fn take(&mut self, net: &lace_stack, nic: NicId, frame: &lace_frame) -> Delivery {
+        let (start, len) = (frame.data.cast::<u8>(), frame.len as usize);
+        let at = start.addr();
+        let end = at.saturating_add(len);
+        let wrong = if at == 0 || len == 0 {
+            Some(Counter::DropShort)
+        } else if len > MAX_FRAME || end == usize::MAX || overlaps(&(at..end), &net.arena) {
+            Some(Counter::DropOversize)
+        } else {
+            None
+        };
+        if let Some(counter) = wrong {
+            self.engine.stack.stats.count(Counter::RxFrames);
+            self.engine.stack.stats.count(counter);
+            return NOTHING;
+        }
+        if net.stopping() == Stop::Ending {
+            return NOTHING;
+        }
+        // SAFETY: the driver lends `len` bytes until they are released, and leaves them unchanged until then.
+        let bytes = unsafe { core::slice::from_raw_parts(start, len) };
+        let outcome = self.engine.receive(nic, bytes, RxFlags::from_bits_truncate(frame.flags));
+        let datagram = match outcome.received {
+            Received::Datagram { socket, meta, payload } => {
+                self.sockets.get(usize::from(socket.index)).map(|handler| {
+                    let port = self.engine.udp.get(socket).map_or(0, |s| s.local.port);
+                    let offset = payload.as_ptr().addr().wrapping_sub(at);
+                    let socket = super::handle::pack(Kind::Udp, socket);
+                    (*handler, lace_datagram::of(net, socket, &meta, port, (start, len), (offset, payload.len())))
+                })
+            }
+            Received::Nothing => None,
+        };
+        let hook = outcome.hit.and_then(|hit| {
+            let handler = *self.hooks.get(hit.hook)?;
+            let handle = net.hooks.entries.get(hit.hook)?.handle();
+            Some((handler, lace_packet::of(handle, handle_of(net, nic), (start, len), (hit.at, hit.len))))
+        });
+        Delivery { datagram, hook }
+    }
+
+    /// Cancels the operation a handle names.
+    pub(super) fn cancel(&mut self, net: &lace_stack, handle: i32, why: Error) -> Result<(), i32> {
+        let (key, _) = net.ops.find(handle)?;
+        self.engine.cancel(key, why).map_err(code)
+    }
+
+    /// Closes what a handle names.
+    pub(super) fn close(&mut self, net: &lace_stack, kind: Kind, handle: i32) -> Result<(), i32> {
+        let table = match kind {
+            Kind::Op => &net.ops,
+            Kind::Udp => &net.udp,
+            Kind::Hook => &net.hooks,
+            Kind::Nic => return Err(LACE_EBADF),
+        };
+        let (key, entry) = table.find(handle)?;
+        entry.clear();
+        match kind {
+            Kind::Op => self.engine.close(key).map_err(code)?,
+            Kind::Udp => {
+                self.engine.udp.close(key);
+            }
+            _ => self.engine.stack.hooks.remove(usize::from(key.index)),
+        }
+        Ok(())
+    }
+
+    /// Ends every operation, closes every socket and hook. Whether no NIC holds a frame.
+    pub(super) fn end_all(&mut self, net: &lace_stack) -> bool {
+        for table in [&net.ops, &net.udp, &net.hooks] {
+            for entry in table.entries {
+                let handle = entry.handle();
+                if handle != 0 {
+                    // It is alive: there is a handle.
+                    let _ = self.close(net, table.kind, handle);
+                }
+            }
+        }
+        self.engine.stack.outstanding() == 0
+    }
+
+    /// What the host is to be told of the operation in slot `index`.
+    fn news(&mut self, net: &lace_stack, index: usize) -> Option<(Notify, i32, News)> {
+        let notify = *self.ops.get(index)?;
+        let handle = net.ops.entries.get(index)?.handle();
+        let (key, _) = net.ops.find(handle).ok()?;
+        let op = self.engine.ops.get_mut(key)?;
+        if core::mem::take(&mut op.progress_news) && notify.progress.is_some() {
+            let total = op.progress.total.unwrap_or(0);
+            return Some((notify, handle, News::Progress { done: op.progress.done, total }));
+        }
+        if !core::mem::take(&mut op.done_news) {
+            return None;
+        }
+        match op.step {
+            Step::Done(result) => Some((notify, handle, News::Done(result_code(result)))),
+            Step::Pending(_) => None,
+        }
+    }
+}
+
+enum News {
+    Progress { done: u64, total: u64 },
+    Done(i64),
+}
+
+/// The number that C gets for a result.
+pub(super) fn result_code(result: Result<u64, Error>) -> i64 {
+    match result {
+        Ok(count) => i64::try_from(count).unwrap_or(i64::MAX),
+        Err(error) => i64::from(code(error)),
+    }
+}
+
+/// Tells the host what has become of its operations.
+pub(super) fn tell(net: &lace_stack) {
+    for index in 0..net.ops.entries.len() {
+        // Progress, then the end.
+        for _ in 0..2 {
+            let Some((notify, op, news)) = net.access(|core| core.news(net, index)) else { break };
+            match news {
+                News::Progress { done, total } => {
+                    if let Some(progress) = notify.progress {
+                        // SAFETY: the host vouches for its callback.
+                        net.upcall(Upcall::Other, || unsafe { progress(notify.ctx, op, done, total) });
+                    }
+                }
+                News::Done(result) => {
+                    if let Some(done) = notify.done {
+                        // SAFETY: as above.
+                        net.upcall(Upcall::Other, || unsafe { done(notify.ctx, op, result) });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Hands a frame to the stack at rest and makes the upcalls it leads to.
+pub(super) fn deliver(net: &lace_stack, nic: NicId, frame: &lace_frame) {
+    net.access(|core| core.take(net, nic, frame)).make(net);
+}
+
+/// Takes what one NIC has: at most one frame that it lends, or what it pushes when asked. How many frames.
+fn take_from(net: &lace_stack, index: usize) -> u32 {
+    let nic = NicId(index as u8);
+    let Some(calls) = net.access(|core| core.engine.stack.interface(nic).map(|i| i.nic.calls)) else { return 0 };
+    let before = net.inputs.get();
+    if let Some(pump) = calls.pump {
+        // SAFETY: the host vouches for its callback.
+        net.upcall(Upcall::Pump, || unsafe { pump(calls.ctx) });
+    }
+    let pushed = net.inputs.get().wrapping_sub(before);
+    let Some(recv) = calls.recv else { return pushed };
+    let mut frame = lace_frame { data: core::ptr::null(), len: 0, flags: 0, cookie: 0 };
+    let delivery = net.access(|core| {
+        // SAFETY: the host vouches for its callback; it fills in the frame.
+        let got = unsafe { recv(calls.ctx, &raw mut frame) };
+        (got > 0).then(|| core.take(net, nic, &frame))
+    });
+    let Some(delivery) = delivery else { return pushed };
+    delivery.make(net);
+    if let Some(release) = calls.release {
+        // SAFETY: the host vouches for its callback; nothing of the frame is used any more.
+        net.access(|_| unsafe { release(calls.ctx, &raw const frame) });
+    }
+    pushed.saturating_add(1)
+}
+
+/// One pass, between `begin` and `end`. At most `budget` frames, but whatever a `pump` pushes at once.
+pub(super) fn pass(net: &lace_stack, budget: u32) -> Pass {
+    let nics = net.nics.entries.len();
+    let mut at = net.access(|core| {
+        core.read_clock();
+        for index in 0..nics {
+            core.ask_link(NicId(index as u8));
+        }
+        core.turn
+    });
+    let mut left = budget.max(1);
+    let mut idle = 0;
+    while left > 0 && idle < nics {
+        let took = take_from(net, at);
+        left = left.saturating_sub(took);
+        idle = if took > 0 { 0 } else { idle + 1 };
+        at = if at + 1 < nics { at + 1 } else { 0 };
+    }
+    let empty = idle >= nics;
+    net.access(|core| {
+        core.turn = at;
+        // What has come in time may still wait in the NIC: no timer fires before that was looked at, or the budget was
+        // spent twice.
+        core.starved = if empty { 0 } else { core.starved + 1 };
+        if empty || core.starved >= 2 {
+            core.starved = 0;
+            if net.stopping() != Stop::Ending {
+                core.engine.tick();
+            }
+        }
+    });
+    tell(net);
+    Pass { frames: budget.max(1).saturating_sub(left), empty }
+}
+
+/// Microseconds until something is due.
+pub(super) fn time_left(core: &Core) -> u64 {
+    let deadline = core.engine.deadline();
+    if deadline == Instant::NEVER { i64::MAX as u64 } else { deadline.since(core.engine.stack.now).as_micros() }
+}
+
+/// Passes until `ready` gives something.
+///
+/// # Errors
+/// `LACE_EBUSY` from a callback; `LACE_EINTR` when `host.poll` said so; `LACE_ECANCELED` when the stack was stopped.
+pub(super) fn block<R>(net: &lace_stack, ready: impl FnMut(&mut Core) -> Option<R>) -> Result<R, i32> {
+    net.begin()?;
+    let result = passes(net, ready);
+    net.end();
+    result
+}
+
+fn passes<R>(net: &lace_stack, mut ready: impl FnMut(&mut Core) -> Option<R>) -> Result<R, i32> {
+    let host = net.access(|core| {
+        core.read_clock();
+        core.host
+    });
+    let mut looked = net.access(|core| core.engine.stack.now);
+    let (mut frames, mut rounds) = (false, 0u32);
+    loop {
+        if net.stopping() != Stop::No {
+            return Err(LACE_ECANCELED);
+        }
+        if let Some(result) = net.access(&mut ready) {
+            return Ok(result);
+        }
+        let pass = pass(net, BUDGET);
+        frames |= pass.frames > 0;
+        rounds += 1;
+        let (now, left) = net.access(|core| (core.engine.stack.now, time_left(core)));
+        let since = now.since(looked);
+        let quiet = pass.empty && (!frames || since >= LOOK_EARLIEST);
+        if let Some(poll) = host.poll
+            && (quiet || since >= LOOK_LATEST || rounds >= LOOK_PASSES)
+        {
+            // SAFETY: the host vouches for its callback.
+            if net.upcall(Upcall::HostPoll, || unsafe { poll(host.ctx) }) != 0 {
+                return Err(LACE_EINTR);
+            }
+            looked = now;
+            frames = false;
+            rounds = 0;
+        }
+        if let Some(idle) = host.idle
+            && pass.empty
+            && left > 0
+            && net.stopping() == Stop::No
+        {
+            let most = left.min(LOOK_LATEST.as_micros()) as u32;
+            // An upcall before may have ended what is waited for.
+            if net.access(|core| ready(core).is_none()) {
+                // SAFETY: as above.
+                net.upcall(Upcall::Other, || unsafe { idle(host.ctx, most) });
+            }
+        }
+    }
+}
+
+/// The place of a key among handlers, cleared for a new one.
+pub(super) fn place<T>(handlers: &mut [T], key: Key) -> Option<&mut T> {
+    handlers.get_mut(usize::from(key.index))
+}
+
+/// What is done with a pointer and a length of C's that are only read during the call.
+pub(super) fn borrowed<'b>(net: &lace_stack, data: *const c_void, len: usize) -> Result<&'b [u8], i32> {
+    let at = data.addr();
+    if len == 0 {
+        return Ok(&[]);
+    }
+    let end = at.checked_add(len).filter(|_| at != 0 && len <= isize::MAX as usize);
+    match end {
+        // SAFETY: the caller of the C function vouches for the bytes, and they stay unchanged during the call.
+        Some(end) if !overlaps(&(at..end), &net.arena) => {
+            Ok(unsafe { core::slice::from_raw_parts(data.cast::<u8>(), len) })
+        }
+        _ => Err(super::results::LACE_EFAULT),
+    }
+}
