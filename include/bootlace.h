@@ -66,7 +66,7 @@ typedef struct lace_stack lace_stack;
  * and a smaller one. lace_stack_size says exactly how many a configuration takes.
  */
 #define LACE_STACK_SIZE_TFTP (sizeof(void *) > 4 ? 8192u : 6144u)
-#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 49152u : 45056u)
+#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 81920u : 73728u)
 
 /* ----------------------------------------------------------------------------
  * Results
@@ -250,7 +250,7 @@ int lace_ip_format(const struct lace_ip *ip,
  * | `nics` | 1 | 4 | NICs |
  * | `operations` | 2 | 8 | operations that run, or wait to be closed, at a time |
  * | `udp_sockets` | 4 | 16 | UDP sockets; an operation takes one or two while it runs |
- * | `udp_queues` | 0 | 4 | UDP sockets that can be polled (`lace_udp_open_queue`) |
+ * | `udp_queues` | 0 | 4 | queues: of sockets that are polled (`lace_udp_open_queue`), and for a block that a `write` sink refuses |
  * | `udp_queue_bytes` | 2048 | 4096 | bytes for what waits in each of them; 16 bytes a datagram are for its sender |
  * | `hooks` | 0 | 4 | raw hooks |
  * | `routes` | 4 | 16 | routes beside the networks of the NICs' own addresses |
@@ -258,6 +258,11 @@ int lace_ip_format(const struct lace_ip *ip,
  * | `mtu` | 1500 | 1500 | largest MTU of any NIC; 9000 for jumbo frames |
  * | `tx_frames` | 1 | 8 | frames of the stack's own for NICs without `tx_buffer`: 1 unless asynchronous; 0 when every NIC has it |
  * | `wait_frames` | 1 | 4 | frames kept while a hardware address is asked for; with 0, sending says `LACE_EAGAIN` instead |
+ * | `reassembly_slots` | 2 | 16 | fragmented datagrams that are put together at a time |
+ * | `reassembly_buffers` | 0 | 2 | buffers for those whose bytes have no place in a sink's memory |
+ * | `reassembly_bytes` | 9216 | 9216 | bytes of payload that each buffer holds, up to 65535 |
+ * | `reassembly_timeout_ms` | 30000 | 30000 | how long a datagram in a buffer may be incomplete |
+ * | `dns_names` | 2 | 16 | names remembered |
  * | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
  *
  * Each operation has its own knobs in the struct that starts it; 0 stands for the default everywhere.
@@ -291,8 +296,16 @@ typedef struct lace_config {
     uint16_t wait_frames;
     /** Alignment of frames in bytes. */
     uint16_t tx_align;
-    /** 0. */
-    uint16_t reserved;
+    /** Fragmented datagrams at a time. */
+    uint16_t reassembly_slots;
+    /** Buffers for them. */
+    uint16_t reassembly_buffers;
+    /** Names remembered. */
+    uint16_t dns_names;
+    /** Bytes of payload of each buffer. */
+    uint32_t reassembly_bytes;
+    /** Milliseconds. */
+    uint32_t reassembly_timeout_ms;
 } lace_config;
 
 /**

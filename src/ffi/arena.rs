@@ -8,17 +8,21 @@ use super::handle::{Entry, Kind, Table};
 use super::host::{CHost, Clock, lace_host};
 use super::nic::{CNic, NicState};
 use super::op::Notify;
+use super::region::Region;
 use super::udp::Handler;
+use crate::client::dns::Cached;
 use crate::client::engine::{Engine, EngineMemory};
 use crate::client::ops::Op;
 use crate::stack::StackMemory;
 use crate::stack::frames::{TxSlot, WaitSlot};
 use crate::stack::hooks::Hook;
 use crate::stack::interface::Interface;
+use crate::stack::landing;
 use crate::stack::neighbour;
 use crate::stack::route::Route;
 use crate::storage::ring::PacketRing;
 use crate::storage::slots::Slot;
+use crate::storage::time::Duration;
 use crate::udp::{META_LEN, Socket};
 
 /// Alignment of the block in bytes.
@@ -67,11 +71,22 @@ pub struct Layout {
     socket_slots: usize,
     queues: usize,
     op_slots: usize,
+    landing: usize,
+    staging: usize,
+    names: usize,
+    #[cfg(feature = "dhcp")]
+    dhcp: usize,
+    staging_bytes: usize,
     queue_bytes: usize,
     frames: usize,
     stride: usize,
     /// Bytes of the whole; `usize::MAX` when that is too much to say.
     pub total: usize,
+}
+
+/// Bytes of one reassembly buffer, rounded so that the next is aligned.
+const fn staging_len(c: &lace_config) -> usize {
+    (c.reassembly_bytes as usize + landing::HEADROOM).next_multiple_of(8)
 }
 
 /// Hands out places one behind the other.
@@ -116,6 +131,12 @@ impl Layout {
         let socket_slots = r.take::<Slot<Socket>>(c.udp_sockets);
         let queues = r.take::<PacketRing<'static, META_LEN>>(c.udp_queues);
         let op_slots = r.take::<Slot<Op<CHost>>>(c.operations);
+        let landing = r.take::<landing::Slot<Region>>(c.reassembly_slots);
+        let staging = r.take::<landing::Staging<'static>>(c.reassembly_buffers);
+        let names = r.take::<Cached>(c.dns_names);
+        #[cfg(feature = "dhcp")]
+        let dhcp = r.take::<crate::client::dhcp::Client>(c.nics);
+        let staging_bytes = r.bytes((c.reassembly_buffers as usize).saturating_mul(staging_len(c)), 8);
         let queue_bytes = r.bytes((c.udp_queues as usize).saturating_mul(c.udp_queue_bytes as usize), 8);
         // Ethernet header, VLAN tag, then the packet.
         let align = if c.tx_align < 8 { 8 } else { c.tx_align as usize };
@@ -145,6 +166,12 @@ impl Layout {
             socket_slots,
             queues,
             op_slots,
+            landing,
+            staging,
+            names,
+            #[cfg(feature = "dhcp")]
+            dhcp,
+            staging_bytes,
             queue_bytes,
             frames,
             stride,
@@ -228,12 +255,21 @@ pub unsafe fn carve(
                 wait: block.values(l.wait, config.wait_frames, |i| {
                     WaitSlot::new(block.bytes(frame(usize::from(tx_frames) + usize::from(i)), frame_len))
                 }),
+                landing: block.values(l.landing, config.reassembly_slots, |_| landing::Slot::new()),
+                staging: block.values(l.staging, config.reassembly_buffers, |i| {
+                    let len = staging_len(config);
+                    landing::Staging::new(block.bytes(l.staging_bytes + usize::from(i) * len, len))
+                }),
+                staging_timeout: Duration::from_millis(u64::from(config.reassembly_timeout_ms)),
             },
             sockets: block.values(l.socket_slots, config.udp_sockets, |_| Slot::EMPTY),
             queues: block.values(l.queues, config.udp_queues, |i| {
                 PacketRing::new(block.bytes(l.queue_bytes + usize::from(i) * queue_len, queue_len))
             }),
             ops: block.values(l.op_slots, config.operations, |_| Slot::EMPTY),
+            #[cfg(feature = "dhcp")]
+            dhcp: block.values(l.dhcp, config.nics, |_| crate::client::dhcp::Client::new()),
+            names: block.values(l.names, config.dns_names, |_| Cached::FREE),
         };
         let mut engine = Engine::new(CHost { calls: host }, memory);
         engine.set_now(clock.now());

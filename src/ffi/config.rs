@@ -8,7 +8,7 @@
 //! | `nics` | 1 | 4 | NICs |
 //! | `operations` | 2 | 8 | operations that run, or wait to be closed, at a time |
 //! | `udp_sockets` | 4 | 16 | UDP sockets; an operation takes one or two while it runs |
-//! | `udp_queues` | 0 | 4 | UDP sockets that can be polled (`lace_udp_open_queue`) |
+//! | `udp_queues` | 0 | 4 | queues: of sockets that are polled (`lace_udp_open_queue`), and for a block that a `write` sink refuses |
 //! | `udp_queue_bytes` | 2048 | 4096 | bytes for what waits in each of them; 16 bytes a datagram are for its sender |
 //! | `hooks` | 0 | 4 | raw hooks |
 //! | `routes` | 4 | 16 | routes beside the networks of the NICs' own addresses |
@@ -16,6 +16,11 @@
 //! | `mtu` | 1500 | 1500 | largest MTU of any NIC; 9000 for jumbo frames |
 //! | `tx_frames` | 1 | 8 | frames of the stack's own for NICs without `tx_buffer`: 1 unless asynchronous; 0 when every NIC has it |
 //! | `wait_frames` | 1 | 4 | frames kept while a hardware address is asked for; with 0, sending says `LACE_EAGAIN` instead |
+//! | `reassembly_slots` | 2 | 16 | fragmented datagrams that are put together at a time |
+//! | `reassembly_buffers` | 0 | 2 | buffers for those whose bytes have no place in a sink's memory |
+//! | `reassembly_bytes` | 9216 | 9216 | bytes of payload that each buffer holds, up to 65535 |
+//! | `reassembly_timeout_ms` | 30000 | 30000 | how long a datagram in a buffer may be incomplete |
+//! | `dns_names` | 2 | 16 | names remembered |
 //! | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
 //!
 //! Each operation has its own knobs in the struct that starts it; 0 stands for the default everywhere.
@@ -56,8 +61,16 @@ pub struct lace_config {
     pub wait_frames: u16,
     /// Alignment of frames in bytes.
     pub tx_align: u16,
-    /// 0.
-    pub reserved: u16,
+    /// Fragmented datagrams at a time.
+    pub reassembly_slots: u16,
+    /// Buffers for them.
+    pub reassembly_buffers: u16,
+    /// Names remembered.
+    pub dns_names: u16,
+    /// Bytes of payload of each buffer.
+    pub reassembly_bytes: u32,
+    /// Milliseconds.
+    pub reassembly_timeout_ms: u32,
 }
 
 impl lace_config {
@@ -76,7 +89,11 @@ impl lace_config {
         tx_frames: 1,
         wait_frames: 1,
         tx_align: 64,
-        reserved: 0,
+        reassembly_slots: 2,
+        reassembly_buffers: 0,
+        dns_names: 2,
+        reassembly_bytes: 9216,
+        reassembly_timeout_ms: 30_000,
     };
 
     /// Everything there is.
@@ -91,6 +108,9 @@ impl lace_config {
         neighbours: 16,
         tx_frames: 8,
         wait_frames: 4,
+        reassembly_slots: 16,
+        reassembly_buffers: 2,
+        dns_names: 16,
         ..lace_config::TFTP
     };
 
@@ -105,7 +125,9 @@ impl lace_config {
             && self.mtu >= 68
             && self.tx_align.is_power_of_two()
             && self.tx_align <= 4096
-            && self.reserved == 0;
+            && usize::from(self.reassembly_slots) <= MAX_PLACES
+            && self.reassembly_buffers <= self.reassembly_slots
+            && self.reassembly_bytes <= 65_535;
         if sound { Ok(()) } else { Err(LACE_EINVAL) }
     }
 }
@@ -121,7 +143,7 @@ unsafe impl Sized32 for lace_config {
 /// `LACE_STACK_SIZE_TFTP` of `overview.h` for this machine.
 const STACK_SIZE_TFTP: usize = if size_of::<usize>() > 4 { 8192 } else { 6144 };
 /// `LACE_STACK_SIZE_FULL` of `overview.h` for this machine.
-const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 49152 } else { 45056 };
+const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 81920 } else { 73728 };
 const _: () = assert!(Layout::of(&lace_config::TFTP).total <= STACK_SIZE_TFTP, "LACE_STACK_SIZE_TFTP is enough");
 const _: () = assert!(Layout::of(&lace_config::FULL).total <= STACK_SIZE_FULL, "LACE_STACK_SIZE_FULL is enough");
 
@@ -207,7 +229,9 @@ mod tests {
             lace_config { tx_align: 0, ..good },
             lace_config { tx_align: 48, ..good },
             lace_config { tx_align: 8192, ..good },
-            lace_config { reserved: 1, ..good },
+            lace_config { reassembly_slots: 2049, ..good },
+            lace_config { reassembly_buffers: 3, ..good },
+            lace_config { reassembly_bytes: 65_536, ..good },
             lace_config { size: 4, ..good },
             lace_config { udp_queues: 4, udp_queue_bytes: u32::MAX, ..good },
         ] {

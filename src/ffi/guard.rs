@@ -269,7 +269,7 @@ pub(super) fn enter<'s>(stack: *mut lace_stack) -> Result<&'s lace_stack, i32> {
     if stack.is_null() {
         return Err(LACE_EFAULT);
     }
-    if stack.addr() % ALIGN != 0 {
+    if !stack.addr().is_multiple_of(ALIGN) {
         return Err(LACE_EBADF);
     }
     // SAFETY: the caller of the C function vouches that this is what `lace_stack_init` gave; aligned as that is. Only
@@ -281,5 +281,5 @@ pub(super) fn enter<'s>(stack: *mut lace_stack) -> Result<&'s lace_stack, i32> {
 /// Whether the pointer names a stack that was stopped.
 pub(super) fn is_stopped(stack: *mut lace_stack) -> bool {
     // SAFETY: as in `enter`.
-    !stack.is_null() && stack.addr() % ALIGN == 0 && unsafe { (*stack).magic.get() } == STOPPED
+    !stack.is_null() && stack.addr().is_multiple_of(ALIGN) && unsafe { (*stack).magic.get() } == STOPPED
 }

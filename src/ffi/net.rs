@@ -206,7 +206,7 @@ pub unsafe extern "C" fn lace_gateway_set(net: *mut lace_stack, nic: lace_nic_id
 /// Returns the number; `LACE_EBADF`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_nic_list(net: *mut lace_stack, index: u32, nic: *mut lace_nic_id) -> c_int {
-    value(enter(net).and_then(|net| {
+    value(enter(net).map(|net| {
         let live = || net.nics.entries.iter().map(|e| e.handle()).filter(|h| *h != 0);
         if let Some(handle) = live().nth(index as usize)
             && !nic.is_null()
@@ -214,6 +214,6 @@ pub unsafe extern "C" fn lace_nic_list(net: *mut lace_stack, index: u32, nic: *m
             // SAFETY: not null, and the caller vouches for it.
             unsafe { nic.write_unaligned(handle) };
         }
-        Ok(live().count() as i32)
+        live().count() as i32
     }))
 }

@@ -66,4 +66,4 @@ typedef struct lace_stack lace_stack;
  * and a smaller one. lace_stack_size says exactly how many a configuration takes.
  */
 #define LACE_STACK_SIZE_TFTP (sizeof(void *) > 4 ? 8192u : 6144u)
-#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 49152u : 45056u)
+#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 81920u : 73728u)

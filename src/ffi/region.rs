@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn nothing_reaches_beyond_a_region_or_into_its_own_source() {
-        let mut bytes = vec![1u8; 64];
+        let mut bytes = [1u8; 64];
         let r = region(&mut bytes[8..40]);
         assert!(r.copy_sum(0, &[2; 32]).is_ok());
         assert_eq!(r.copy_sum(0, &[2; 33]), Err(OutOfBounds));

@@ -13,11 +13,13 @@ use super::udp::{Handler, lace_datagram, lace_udp_handler};
 use crate::client::engine::Received;
 use crate::client::operation::Step;
 use crate::stack::interface::NicId;
+use crate::stack::landing::HEADROOM;
 use crate::stack::stats::Counter;
 use crate::storage::error::Error;
 use crate::storage::host::RxFlags;
 use crate::storage::slots::Key;
 use crate::storage::time::{Duration, Instant};
+use crate::udp::Meta;
 use core::ffi::c_void;
 
 /// Frames a blocking call takes in one pass.
@@ -42,11 +44,13 @@ pub struct Pass {
 
 /// What is to be told of one frame.
 struct Delivery {
+    /// Names a reassembled datagram that is kept until it was told of.
+    staged: Option<usize>,
     datagram: Option<(Handler<lace_udp_handler>, lace_datagram)>,
     hook: Option<(Handler<super::hook::lace_hook_handler>, lace_packet)>,
 }
 
-const NOTHING: Delivery = Delivery { datagram: None, hook: None };
+const NOTHING: Delivery = Delivery { staged: None, datagram: None, hook: None };
 
 impl Delivery {
     /// Makes the upcalls.
@@ -58,6 +62,9 @@ impl Delivery {
         {
             // SAFETY: the host vouches for its callback; what the datagram names lives until it returns.
             net.upcall(Upcall::Other, || unsafe { call(handler.ctx, &raw const *datagram) });
+        }
+        if let Some(index) = self.staged {
+            net.access(|core| core.engine.release_staged(index));
         }
         if let Some((handler, packet)) = &self.hook
             && let Some(call) = handler.call
@@ -102,13 +109,18 @@ impl Core {
         // SAFETY: the driver lends `len` bytes until they are released, and leaves them unchanged until then.
         let bytes = unsafe { core::slice::from_raw_parts(start, len) };
         let outcome = self.engine.receive(nic, bytes, RxFlags::from_bits_truncate(frame.flags));
+        let mut staged = None;
         let datagram = match outcome.received {
             Received::Datagram { socket, meta, payload } => {
-                self.sockets.get(usize::from(socket.index)).map(|handler| {
-                    let port = self.engine.udp.get(socket).map_or(0, |s| s.local.port);
-                    let offset = payload.as_ptr().addr().wrapping_sub(at);
-                    let socket = super::handle::pack(Kind::Udp, socket);
-                    (*handler, lace_datagram::of(net, socket, &meta, port, (start, len), (offset, payload.len())))
+                let offset = payload.as_ptr().addr().wrapping_sub(at);
+                self.datagram(net, socket, &meta, (start, len), (offset, payload.len()))
+            }
+            Received::Staged { socket, meta, index } => {
+                staged = Some(index);
+                let frame = self.engine.staged(index).map(|frame| (frame.as_ptr(), frame.len()));
+                let offset = HEADROOM + crate::wire::udp::HEADER_LEN;
+                frame.and_then(|frame| {
+                    self.datagram(net, socket, &meta, frame, (offset, frame.1.saturating_sub(offset)))
                 })
             }
             Received::Nothing => None,
@@ -118,7 +130,22 @@ impl Core {
             let handle = net.hooks.entries.get(hit.hook)?.handle();
             Some((handler, lace_packet::of(handle, handle_of(net, nic), (start, len), (hit.at, hit.len))))
         });
-        Delivery { datagram, hook }
+        Delivery { staged, datagram, hook }
+    }
+
+    /// The datagram whose payload lies at `payload` (offset and length) of `frame`, with whom to tell.
+    fn datagram(
+        &self,
+        net: &lace_stack,
+        socket: Key,
+        meta: &Meta,
+        frame: (*const u8, usize),
+        payload: (usize, usize),
+    ) -> Option<(Handler<lace_udp_handler>, lace_datagram)> {
+        let handler = *self.sockets.get(usize::from(socket.index))?;
+        let port = self.engine.udp.get(socket)?.local.port;
+        let handle = super::handle::pack(Kind::Udp, socket);
+        Some((handler, lace_datagram::of(net, handle, meta, port, frame, payload)))
     }
 
     /// Cancels the operation a handle names.
@@ -360,8 +387,8 @@ pub(super) fn borrowed<'b>(net: &lace_stack, data: *const c_void, len: usize) ->
     }
     let end = at.checked_add(len).filter(|_| at != 0 && len <= isize::MAX as usize);
     match end {
-        // SAFETY: the caller of the C function vouches for the bytes, and they stay unchanged during the call.
         Some(end) if !overlaps(&(at..end), &net.arena) => {
+            // SAFETY: the caller of the C function vouches for the bytes, and they stay unchanged during the call.
             Ok(unsafe { core::slice::from_raw_parts(data.cast::<u8>(), len) })
         }
         _ => Err(super::results::LACE_EFAULT),

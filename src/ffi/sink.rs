@@ -189,5 +189,7 @@ impl AsRef<[u8]> for CText {
 pub struct CLease {}
 
 impl LeaseStore for CLease {
+    fn clear(&mut self) {}
+
     fn store(&mut self, _part: LeasePart, _message: &[u8]) {}
 }

@@ -36,7 +36,7 @@ pub unsafe extern "C" fn lace_stack_init(
         }
         let config = config_at(config)?;
         let host = read(host)?;
-        if memory.addr() % ALIGN != 0 {
+        if !memory.addr().is_multiple_of(ALIGN) {
             return Err(LACE_EINVAL);
         }
         Region::new(memory, len, &(0..0))?;

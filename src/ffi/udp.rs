@@ -160,7 +160,7 @@ pub unsafe extern "C" fn lace_udp_open(net: *mut lace_stack, handler: lace_udp_h
 /// Returns the socket; `LACE_EMFILE`: `lace_config.udp_sockets` or `udp_queues` is reached; `LACE_EBUSY`, `LACE_EBADF`, `LACE_ENETDOWN`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_udp_open_queue(net: *mut lace_stack) -> lace_udp {
-    open(net, Owner::Queue(0), None, core::ptr::null_mut())
+    open(net, Owner::Queue, None, core::ptr::null_mut())
 }
 
 /// Closes a socket; its handler is not called again.
@@ -387,7 +387,7 @@ pub unsafe extern "C" fn lace_udp_recv(
         };
         let (received, port) = net.call(|core| {
             let s = core.engine.udp.get(key).ok_or(LACE_EBADF)?;
-            if !matches!(s.owner, Owner::Queue(_)) {
+            if s.owner != Owner::Queue {
                 return Err(LACE_EOPNOTSUPP);
             }
             let port = s.local.port;

@@ -239,6 +239,11 @@ impl<'b, const M: usize> PacketRing<'b, M> {
         Some(self.bytes.free().checked_sub(LENGTH)?.checked_sub(M)?.min(usize::from(u16::MAX)))
     }
 
+    /// Longest payload that fits when nothing is in it.
+    pub fn empty_room(&self) -> Option<usize> {
+        Some(self.bytes.capacity().checked_sub(LENGTH)?.checked_sub(M)?.min(usize::from(u16::MAX)))
+    }
+
     /// Writes a datagram into free space, over one that was not committed, and sums its payload in the same pass. Only
     /// [`commit`](Self::commit) puts it into the queue. `None` when it does not fit.
     pub fn write(&mut self, meta: &[u8; M], payload: &[u8]) -> Option<Sum> {

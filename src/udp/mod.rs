@@ -34,8 +34,8 @@ pub const META_LEN: usize = 12;
 pub enum Owner {
     /// The host's handler, called for each datagram.
     Handler,
-    /// The host, which polls the queue of this number. A socket that is opened gets a free one, whatever is said.
-    Queue(u16),
+    /// The host, which polls the socket's queue.
+    Queue,
     /// The operation in this slot.
     Client(u8),
 }
@@ -79,6 +79,8 @@ pub struct Socket {
     pub nic: Option<NicId>,
     /// Who takes what comes.
     pub owner: Owner,
+    /// The queue it has.
+    pub queue: Option<u16>,
     /// Time to live of what it sends.
     pub ttl: u8,
     /// Type of service of what it sends.
@@ -127,9 +129,9 @@ impl<'a> Udp<'a> {
     /// # Errors
     /// [`Error::NoSlot`]: all sockets, or all queues, are in use.
     pub fn open<H: Host>(&mut self, stack: &mut Stack<'_, H>, owner: Owner) -> Result<Key> {
-        let owner = match owner {
-            Owner::Queue(_) => Owner::Queue(self.free_queue().ok_or(Error::NoSlot)?),
-            other => other,
+        let queue = match owner {
+            Owner::Queue => Some(self.free_queue().ok_or(Error::NoSlot)?),
+            _ => None,
         };
         // More ports than sockets: one of the first few is free.
         let mut port = stack.ports.next(&mut stack.host);
@@ -144,6 +146,7 @@ impl<'a> Udp<'a> {
             peer: None,
             nic: None,
             owner,
+            queue,
             ttl: 64,
             tos: 0,
             dont_fragment: false,
@@ -156,15 +159,13 @@ impl<'a> Udp<'a> {
     }
 
     fn free_queue(&self) -> Option<u16> {
-        let free = |n: &u16| self.sockets.iter().all(|(_, s)| s.owner != Owner::Queue(*n));
+        let free = |n: &u16| self.sockets.iter().all(|(_, s)| s.queue != Some(*n));
         (0u16..).take(self.queues.len()).find(free)
     }
 
     fn queue_of(&mut self, key: Key) -> Option<&mut PacketRing<'a, META_LEN>> {
-        match self.sockets.get(key)?.owner {
-            Owner::Queue(n) => self.queues.get_mut(usize::from(n)),
-            _ => None,
-        }
+        let n = self.sockets.get(key)?.queue?;
+        self.queues.get_mut(usize::from(n))
     }
 
     /// Whether a socket has this port.
@@ -285,8 +286,19 @@ impl<'a> Udp<'a> {
         send(stack, socket, dst, body, queue)
     }
 
-    /// Puts a datagram into its socket's queue; `false` when there is no room.
+    /// Puts a datagram into its socket's queue; `false` when there is no room. A client's socket gets a free queue when it
+    /// first needs one.
     pub fn enqueue(&mut self, key: Key, meta: Meta, payload: &[u8]) -> bool {
+        let free = self.free_queue();
+        if let Some(socket) = self.sockets.get_mut(key)
+            && socket.queue.is_none()
+            && matches!(socket.owner, Owner::Client(_))
+        {
+            socket.queue = free;
+            if let Some(queue) = self.queue_of(key) {
+                queue.clear();
+            }
+        }
         match self.queue_of(key) {
             Some(queue) => queue.push(&meta.to_bytes(), payload),
             None => false,
@@ -295,19 +307,20 @@ impl<'a> Udp<'a> {
 
     /// Longest datagram that a socket's queue could take now, in bytes of payload; `None` without a queue.
     pub fn queue_room(&self, key: Key) -> Option<usize> {
-        self.sockets.get(key)?;
-        self.queues.get(usize::from(key.index))?.room()
+        match self.sockets.get(key)?.queue {
+            Some(n) => self.queues.get(usize::from(n))?.room(),
+            None => self.queues.get(usize::from(self.free_queue()?))?.empty_room(),
+        }
     }
 
     /// The oldest datagram of a socket's queue, as two spans.
     pub fn front(&self, key: Key) -> Option<(&[u8], &[u8])> {
-        self.sockets.get(key)?;
-        self.queues.get(usize::from(key.index))?.payload()
+        self.queues.get(usize::from(self.sockets.get(key)?.queue?))?.payload()
     }
 
     /// Drops the oldest datagram of a socket's queue.
     pub fn drop_front(&mut self, key: Key) {
-        if let (Some(_), Some(queue)) = (self.sockets.get(key), self.queues.get_mut(usize::from(key.index))) {
+        if let Some(queue) = self.queue_of(key) {
             queue.drop_first();
         }
     }

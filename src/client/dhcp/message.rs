@@ -94,6 +94,7 @@ impl Client {
             peer: None,
             nic: Some(env.nic),
             owner: Owner::Handler,
+            queue: None,
             ttl: 64,
             tos: 0,
             dont_fragment: false,

@@ -65,6 +65,7 @@ impl Finished {
                     peer: None,
                     nic: None,
                     owner: Owner::Client(0),
+                    queue: None,
                     ttl: 64,
                     tos: 0,
                     dont_fragment: false,
