@@ -43,6 +43,9 @@ struct linux_nic {
 	unsigned held_max, held_len, first, count;
 	unsigned ring;
 	uint8_t *frame; /* FRAME_MAX bytes */
+	uint8_t *out;   /* as many, lent to a stack that does not gather */
+	lace_stack *net;
+	lace_nic_id id;
 #ifdef WITH_SLIRP
 	Slirp *slirp;
 	struct pollfd *polls;
@@ -478,6 +481,7 @@ void linux_nic_close(struct linux_nic *nic)
 		free(nic->held[i].data);
 	free(nic->held);
 	free(nic->frame);
+	free(nic->out);
 	free(nic);
 }
 
@@ -556,4 +560,115 @@ void linux_nic_wait(struct linux_nic *nic, uint32_t max_us)
 #endif
 	if (!nic->count)
 		ppoll(&p, 1, &t, NULL);
+}
+
+/* ---- the card as a driver of Bootlace's ---- */
+
+static int32_t driver_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
+{
+	struct iovec pieces[8];
+
+	(void)token; /* nothing is kept */
+	if (n == 0)
+		return LACE_OK; /* an unused buffer comes back */
+	if (n > sizeof pieces / sizeof *pieces)
+		return LACE_EMSGSIZE;
+	for (uint32_t i = 0; i < n; i++) {
+		pieces[i].iov_base = (void *)(uintptr_t)spans[i].data;
+		pieces[i].iov_len = spans[i].len;
+	}
+	switch (linux_nic_send(ctx, pieces, (int)n)) {
+	case 0:
+		return LACE_OK;
+	case 1:
+		return LACE_EAGAIN;
+	default:
+		return LACE_EIO;
+	}
+}
+
+static int32_t driver_recv(void *ctx, struct lace_frame *frame)
+{
+	const uint8_t *data;
+	size_t len;
+	int got = linux_nic_recv(ctx, &data, &len);
+
+	if (got <= 0)
+		return got < 0 ? LACE_EIO : 0;
+	frame->data = data;
+	frame->len = (uint32_t)len;
+	frame->flags = 0;
+	return 1;
+}
+
+static void driver_pump(void *ctx)
+{
+	struct linux_nic *nic = ctx;
+	const uint8_t *data;
+	size_t len;
+
+	for (int i = 0; i < 32 && linux_nic_recv(nic, &data, &len) > 0; i++)
+		lace_input(nic->net, nic->id, data, len, 0);
+}
+
+static void *driver_buffer(void *ctx, uint32_t len)
+{
+	struct linux_nic *nic = ctx;
+
+	return len <= FRAME_MAX ? nic->out : NULL;
+}
+
+lace_nic_id linux_nic_add(struct linux_nic *nic, lace_stack *net, unsigned mode)
+{
+	struct lace_nic driver;
+	int rc = lace_nic_init(&driver, sizeof driver);
+
+	if (rc < 0)
+		return rc;
+	driver.ctx = nic;
+	driver.send = driver_send;
+	memcpy(driver.mac, nic->mac, sizeof driver.mac);
+	if (mode & LINUX_NIC_PUSH)
+		driver.pump = driver_pump;
+	else
+		driver.recv = driver_recv;
+	if (mode & LINUX_NIC_COPY) {
+		nic->out = nic->out ? nic->out : malloc(FRAME_MAX);
+		if (!nic->out)
+			return LACE_ENOMEM;
+		driver.tx_buffer = driver_buffer;
+	} else {
+		driver.caps = LACE_NIC_GATHER;
+	}
+	nic->net = net;
+	nic->id = lace_nic_add(net, &driver);
+	return nic->id;
+}
+
+static uint64_t host_now(void *ctx)
+{
+	(void)ctx;
+	return linux_now_us();
+}
+
+static uint32_t host_random(void *ctx)
+{
+	(void)ctx;
+	return linux_random();
+}
+
+static void host_idle(void *ctx, uint32_t max_us)
+{
+	linux_nic_wait(ctx, max_us);
+}
+
+int linux_nic_host(struct linux_nic *nic, struct lace_host *host)
+{
+	int rc = lace_host_init(host, sizeof *host);
+
+	host->ctx = nic;
+	host->now_us = host_now;
+	host->random = host_random;
+	host->idle = host_idle;
+	return rc;
 }

@@ -5,6 +5,8 @@
 #ifndef LINUX_NIC_H
 #define LINUX_NIC_H
 
+#include "bootlace.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -28,6 +30,18 @@ struct linux_nic;
 struct linux_nic *linux_nic_open(const struct linux_nic_options *options);
 /* Closes it and completes the pcap file. NULL is allowed. */
 void linux_nic_close(struct linux_nic *nic);
+
+enum {
+	LINUX_NIC_PUSH = 1, /* received frames are pushed by lace_input, not lent by recv */
+	LINUX_NIC_COPY = 2, /* no gathering: the card lends a transmit buffer */
+};
+
+/* Adds the card to a stack; mode is LINUX_NIC_... or 0. The id, or a negative result. */
+lace_nic_id linux_nic_add(struct linux_nic *nic, lace_stack *net, unsigned mode);
+/* Sets up a host whose clock, chance and sleep are Linux's; its ctx is the card. */
+int linux_nic_host(struct linux_nic *nic, struct lace_host *host);
+
+/* What follows is the card without a stack. */
 
 /* The card's own address, 6 bytes. */
 const uint8_t *linux_nic_mac(const struct linux_nic *nic);

@@ -45,6 +45,15 @@ pub fn library() -> PathBuf {
     .clone()
 }
 
+/// Compiles a C program from `sources` (relative to the root), the Linux card and [`library`] to `target/lab/name`.
+#[track_caller]
+pub fn with_card(name: &str, sources: &[&str]) -> PathBuf {
+    let library = library();
+    let mut all = sources.to_vec();
+    all.push("c-examples/linux_nic.c");
+    compile(name, &all, &["-DWITH_SLIRP", library.to_str().expect("UTF-8"), "-lslirp"])
+}
+
 /// Compiles a C program from `sources` (relative to the root) to `target/lab/name`; `args` follow the sources.
 #[track_caller]
 pub fn compile(name: &str, sources: &[&str], args: &[&str]) -> PathBuf {
@@ -63,15 +72,14 @@ pub fn compile(name: &str, sources: &[&str], args: &[&str]) -> PathBuf {
 /// The floor program `bare_tftp`: lock-step and windowed TFTP with no stack.
 pub fn bare_tftp() -> PathBuf {
     static DONE: OnceLock<PathBuf> = OnceLock::new();
-    DONE.get_or_init(|| compile("bare_tftp", &["ffi-tests/bare/bare_tftp.c", "c-examples/linux_nic.c"], &[])).clone()
+    DONE.get_or_init(|| with_card("bare_tftp", &["ffi-tests/bare/bare_tftp.c"])).clone()
 }
 
 /// The `lace` tool, linked with [`library`]. Built once per test process.
 pub fn lace() -> PathBuf {
     static DONE: OnceLock<PathBuf> = OnceLock::new();
     DONE.get_or_init(|| {
-        let library = library();
-        let mut sources = vec!["c-examples/linux_nic.c".to_string(), "c-examples/sha256.c".to_string()];
+        let mut sources = vec!["c-examples/sha256.c".to_string()];
         // Each subcommand has its own file.
         let mut names: Vec<_> = fs::read_dir(root().join("c-examples"))
             .expect("the tree is readable")
@@ -81,7 +89,7 @@ pub fn lace() -> PathBuf {
         names.sort();
         sources.extend(names.iter().map(|n| format!("c-examples/{n}")));
         let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
-        compile("lace", &sources, &["-DWITH_SLIRP", library.to_str().expect("UTF-8"), "-lslirp"])
+        with_card("lace", &sources)
     })
     .clone()
 }

@@ -11,8 +11,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 fn program() -> PathBuf {
     static DONE: OnceLock<PathBuf> = OnceLock::new();
-    let sources = ["ffi-tests/bare/nic_test.c", "c-examples/linux_nic.c"];
-    DONE.get_or_init(|| programs::compile("nic_test", &sources, &["-DWITH_SLIRP", "-lslirp"])).clone()
+    DONE.get_or_init(|| programs::with_card("nic_test", &["ffi-tests/bare/nic_test.c"])).clone()
 }
 
 #[test]
