@@ -21,7 +21,7 @@
 //! # The way of a received byte
 //!
 //! 1. `ffi` lends the engine a frame: [`client::engine::Engine::receive`].
-//! 2. [`stack::ingress`] looks at Ethernet, VLAN and IPv4 and returns an [`stack::ingress::Action`]. The transport
+//! 2. [`stack::ingress`] looks at Ethernet, VLAN and IPv4 and returns an [`stack::ingress::Ingress`]. The transport
 //!    checksum has not been looked at yet.
 //! 3. The engine finds the socket. If it belongs to an operation, the operation says from the first bytes where the
 //!    datagram belongs ([`client::operation::Operation::place`]): a range of the caller's memory.

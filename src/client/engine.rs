@@ -8,7 +8,7 @@ use super::dns::{Cached, Resolver};
 use super::operation::{Cx, Datagram as ClientDatagram, Operation};
 use super::ops::{Client, Op, Ops, Surroundings, each_client};
 use crate::stack::icmp::{EchoReply, ErrorKind, IcmpError};
-use crate::stack::ingress::{Action, Hit, Packet};
+use crate::stack::ingress::{Action, Hit, Ingress, Packet};
 use crate::stack::interface::NicId;
 use crate::stack::landing::{self, Expect, Flow, HEAD, KEPT_HEADER, Landed, Place, Spot, Verdict};
 use crate::stack::stats::Counter;
@@ -193,29 +193,29 @@ impl<'a, H: Host> Engine<'a, H> {
     /// Takes a received frame.
     #[inline]
     pub fn receive<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
-        let ingress = self.stack.receive(nic, frame, flags);
-        let received = match ingress.action {
-            Action::Fragment(packet) => self.receive_fragment(&packet),
-            whole => self.act(whole),
-        };
-        Outcome { received, hit: ingress.hit }
+        match self.stack.receive(nic, frame, flags) {
+            Ingress::Done => Outcome { received: Received::Nothing, hit: None },
+            Ingress::Hooked(hit) => Outcome { received: Received::Nothing, hit: Some(hit) },
+            Ingress::Packet(packet) if packet.ip.is_fragment() => {
+                Outcome { received: self.receive_fragment(&packet), hit: None }
+            }
+            Ingress::Packet(packet) => self.receive_whole(&packet),
+        }
     }
 
-    /// Does what is to be done with a whole packet.
-    #[inline]
-    fn act<'f>(&mut self, action: Action<'f>) -> Received<'f> {
-        match action {
-            Action::Done | Action::Fragment(_) => Received::Nothing,
-            Action::Udp(packet) => self.receive_udp(&packet),
-            Action::Tcp(_) => Received::Nothing,
-            Action::EchoReply(reply) => {
-                self.receive_echo_reply(&reply);
-                Received::Nothing
+    /// Leads a whole packet to its protocol.
+    fn receive_whole<'f>(&mut self, packet: &Packet<'f>) -> Outcome<'f> {
+        match packet.protocol {
+            Protocol::UDP => Outcome { received: self.receive_udp(packet), hit: None },
+            Protocol::ICMP => {
+                match self.stack.receive_icmp(packet) {
+                    Action::Done => {}
+                    Action::EchoReply(reply) => self.receive_echo_reply(&reply),
+                    Action::Error(error) => self.receive_error(&error),
+                }
+                Outcome { received: Received::Nothing, hit: self.stack.protocol_hit(packet) }
             }
-            Action::Error(error) => {
-                self.receive_error(&error);
-                Received::Nothing
-            }
+            _ => Outcome { received: Received::Nothing, hit: self.stack.receive_other(packet) },
         }
     }
 
@@ -331,6 +331,7 @@ impl<'a, H: Host> Engine<'a, H> {
 
     /// A fragment: to its place, or to a staging buffer.
     fn receive_fragment<'f>(&mut self, packet: &Packet<'f>) -> Received<'f> {
+        self.stack.stats.count(Counter::RxFragments);
         let expectations = Expectations { ops: &self.ops, udp: &self.udp };
         let verdict = self.stack.landing.fragment(self.stack.now, packet, &expectations);
         for _ in 0..self.stack.landing.take_moves() {
@@ -368,8 +369,11 @@ impl<'a, H: Host> Engine<'a, H> {
             return Received::Nothing;
         };
         let flags = if staged.sum_ok { RxFlags::L4_SUM_OK } else { RxFlags::empty() };
-        let ingress = self.stack.receive_reassembled(staged.nic, staged.frame(), flags);
-        let (received, pinned) = match self.act(ingress.action) {
+        let received = match self.stack.receive_reassembled(staged.nic, staged.frame(), flags) {
+            Ingress::Packet(packet) => self.receive_whole(&packet).received,
+            Ingress::Done | Ingress::Hooked(_) => Received::Nothing,
+        };
+        let (received, pinned) = match received {
             Received::Datagram { socket, meta, .. } => (Received::Staged { socket, meta, index }, true),
             _ => (Received::Nothing, false),
         };

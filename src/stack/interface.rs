@@ -173,6 +173,12 @@ impl<N: Nic> Interface<N> {
         self.addresses.iter().any(|c| c.addr == addr)
     }
 
+    /// Whether `addr` is one of ours, or the broadcast address of a network of ours.
+    #[inline]
+    pub fn owns_or_broadcasts(&self, addr: Ipv4Addr) -> bool {
+        self.addresses.iter().any(|c| c.addr == addr || c.broadcast() == Some(addr))
+    }
+
     /// What kind of destination `dst` is for this interface; `None`: not for us.
     #[inline]
     pub fn cast(&self, dst: Ipv4Addr) -> Option<Cast> {

@@ -128,8 +128,8 @@ impl<'a> Frame<'a> {
     /// Destination address.
     #[inline]
     pub fn destination(&self) -> Address {
-        let [a, b, c, d, e, f, ..] = *self.head;
-        Address([a, b, c, d, e, f])
+        // The front of an array is there; as a whole it is compared in two steps.
+        self.head.first_chunk().map_or(Address::ZERO, |front| Address(*front))
     }
 
     /// Source address.
