@@ -94,6 +94,8 @@ pub struct Outcome<'f> {
 struct Expectations<'e, 'a, H: Host> {
     ops: &'e Ops<'a, H>,
     udp: &'e Udp<'a>,
+    /// A DHCP client takes what comes to its port.
+    dhcp: bool,
 }
 
 impl<H: Host> Expect for Expectations<'_, '_, H> {
@@ -102,7 +104,8 @@ impl<H: Host> Expect for Expectations<'_, '_, H> {
     fn place(&self, flow: &Flow, head: &[u8], len: usize) -> (Place<H::Memory>, u8) {
         let Some(op) = self.udp.client_at(flow.dst_port) else {
             // A socket of the host's gets the whole datagram; the socket table decides which.
-            return (if self.udp.is_bound(flow.dst_port) { Place::Stage } else { Place::NotMine }, 0);
+            let dhcp = self.dhcp && flow.dst_port == crate::wire::dhcp::CLIENT_PORT;
+            return (if dhcp || self.udp.is_bound(flow.dst_port) { Place::Stage } else { Place::NotMine }, 0);
         };
         let place = match self.ops.at(op) {
             Some(o) if o.is_running() => each_client!(&o.client, c => Operation::<H>::place(c, flow, head, len)),
@@ -264,6 +267,11 @@ impl<'a, H: Host> Engine<'a, H> {
     }
 
     #[cfg(not(feature = "dhcp"))]
+    fn is_dhcp_active(&self, _: NicId) -> bool {
+        false
+    }
+
+    #[cfg(not(feature = "dhcp"))]
     fn tick_dhcp(&mut self, _wake: bool) {}
 
     #[cfg(not(feature = "dhcp"))]
@@ -332,7 +340,8 @@ impl<'a, H: Host> Engine<'a, H> {
     /// A fragment: to its place, or to a staging buffer.
     fn receive_fragment<'f>(&mut self, packet: &Packet<'f>) -> Received<'f> {
         self.stack.stats.count(Counter::RxFragments);
-        let expectations = Expectations { ops: &self.ops, udp: &self.udp };
+        let dhcp = self.is_dhcp_active(packet.nic);
+        let expectations = Expectations { ops: &self.ops, udp: &self.udp, dhcp };
         let verdict = self.stack.landing.fragment(self.stack.now, packet, &expectations);
         for _ in 0..self.stack.landing.take_moves() {
             self.stack.stats.count(Counter::LandingMoved);

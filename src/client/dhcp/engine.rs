@@ -20,6 +20,11 @@ impl<'a, H: Host> Engine<'a, H> {
         self.shared.dhcp.iter().map(NicClient::deadline).min().unwrap_or(Instant::NEVER)
     }
 
+    /// Whether the DHCP client of `nic` takes what comes to its port.
+    pub(crate) fn is_dhcp_active(&self, nic: NicId) -> bool {
+        self.shared.dhcp.get(usize::from(nic.0)).is_some_and(NicClient::is_active)
+    }
+
     /// Lets the DHCP clients do what is due.
     pub(crate) fn tick_dhcp(&mut self, wake: bool) {
         for index in 0..self.shared.dhcp.len().min(usize::from(u8::MAX)) {
@@ -44,7 +49,7 @@ impl<'a, H: Host> Engine<'a, H> {
         if datagram.destination_port() != CLIENT_PORT {
             return false;
         }
-        let active = self.shared.dhcp.get(usize::from(packet.nic.0)).is_some_and(NicClient::is_active);
+        let active = self.is_dhcp_active(packet.nic);
         if active {
             self.hear_dhcp(packet, datagram);
         }

@@ -79,6 +79,7 @@ impl Client {
         self.unbind(env);
         self.config = config;
         self.lost = None;
+        self.failure = None;
         self.setbacks = 0;
         self.started = now;
         self.secs = 0;
@@ -138,6 +139,7 @@ impl Client {
         let now = env.stack.now;
         let Some(interface) = env.stack.interface(env.nic) else {
             self.lease = None;
+            self.failure = Some(Error::NetworkDown);
             self.state = State::Off;
             self.next = Instant::NEVER;
             return;
@@ -380,9 +382,8 @@ impl Client {
                 self.settle(env);
                 return Ok(Heard::Boot);
             }
-            State::Informing { addr } => {
+            State::Informing { .. } => {
                 bind::apply_names(env, message, false);
-                let _ = addr;
                 self.enter(env, State::Informed);
                 self.next = Instant::NEVER;
             }
@@ -517,6 +518,7 @@ impl Client {
         if !self.configure(env, terms) {
             // The interface has as many addresses as it can hold.
             bind::remove(env, None);
+            self.failure = Some(Error::NoSlot);
             return self.stop(env);
         }
         // Lost announcements do no harm.

@@ -317,6 +317,8 @@ pub struct Client {
     lease: Option<Terms>,
     boot: Boot,
     lost: Option<Ipv4Addr>,
+    /// Why it went off by itself.
+    failure: Option<Error>,
 }
 
 impl Default for Client {
@@ -343,6 +345,7 @@ impl Client {
             lease: None,
             boot: Boot::default(),
             lost: None,
+            failure: None,
         }
     }
 

@@ -10,6 +10,10 @@ use crate::storage::time::Instant;
 use crate::wire::dhcp::{Message, code};
 
 /// The operation; its result is 0. It ends when the address is set and boot data has come or was given up.
+///
+/// It fails as `Client::start` does, or with [`Error::Timeout`]; [`Error::NoSlot`]: the interface holds no more addresses;
+/// [`Error::NetworkDown`]: the interface was removed; [`Error::Cancelled`]: the host ended DHCP on it. The detail holds the
+/// text of the last refusal, if a server sent one.
 #[derive(Debug)]
 pub struct Dhcp<H: Host> {
     request: Request<H::Text>,
@@ -47,9 +51,8 @@ impl<H: Host> Operation<H> for Dhcp<H> {
             return Step::Done(Ok(0));
         }
         if !client.is_active() {
-            // The interface went, or holds no more addresses.
             client.detach(op);
-            return Step::Done(Err(Error::NetworkDown));
+            return Step::Done(Err(client.failure.unwrap_or(Error::Cancelled)));
         }
         if now >= self.deadline {
             client.stop(&mut env);

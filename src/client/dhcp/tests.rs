@@ -1,5 +1,4 @@
 //! Packet scripts: a server of the test's own against the client.
-#![allow(dead_code, unused_imports)]
 
 use super::{Client as Dhcp, KEPT, Phase, Request};
 use crate::client::operation::{DetailKind, Step};
@@ -15,7 +14,7 @@ use crate::storage::host::{LeasePart, LogEvent, NicCaps};
 use crate::storage::slots::Key;
 use crate::storage::time::{Duration, Instant};
 use crate::wire::dhcp::{Builder, Message, MessageType, Op, Repr, code};
-use crate::wire::ethernet::{Address, EtherType};
+use crate::wire::ethernet::Address;
 use crate::wire::ipv4::Protocol;
 use core::net::Ipv4Addr;
 use std::vec;
@@ -197,6 +196,13 @@ impl Script {
         self.rig.input(&reply.frame());
     }
 
+    /// The server's hardware address is known for the next minute.
+    fn know_server(&mut self) {
+        let nic = self.rig.nic;
+        self.rig.engine.stack.forget(nic);
+        self.rig.know(SERVER);
+    }
+
     /// DHCP messages sent since the last look; ARP and others are dropped.
     fn all(&mut self) -> Vec<Asked> {
         self.rig.sent_udp().into_iter().filter(|u| u.src_port == 68).map(Asked::new).collect()
@@ -299,3 +305,7 @@ fn discover_offer_request_ack_bind() {
     let log = s.rig.engine.stack.host.log.borrow().clone();
     assert_eq!(log, [(LogEvent::DhcpBound, u64::from(nic.0), u64::from(ip(9).to_bits()))]);
 }
+
+mod acquire;
+mod hold;
+mod pxe;
