@@ -724,6 +724,17 @@ int lace_route_get(lace_stack *net, uint32_t index, struct lace_route *route);
 int lace_gateway_set(lace_stack *net, lace_nic_id nic, const lace_ip *gateway);
 
 /**
+ * The hardware address to which a packet for `ip` is sent: the host's own, its gateway's, or the one of a group or
+ * broadcast; into the 6 bytes at `mac` unless that is NULL. `nic` 0: the one the route says. What is not known is asked
+ * for: once a second, four times.
+ *
+ * Returns the id of the NIC it is sent over; `LACE_EAGAIN` while it is asked for: poll and call again;
+ * `LACE_EHOSTUNREACH`: the next hop does not answer; `LACE_ENETUNREACH`, `LACE_ENETDOWN`, `LACE_EAFNOSUPPORT`,
+ * `LACE_EINVAL` for no address, `LACE_EBADF`, `LACE_EBUSY`.
+ */
+lace_nic_id lace_neighbour_get(lace_stack *net, lace_nic_id nic, const lace_ip *ip, uint8_t *mac);
+
+/**
  * How many NICs there are, and, when `index` is below that, the id of that one into `*nic` unless it is NULL.
  *
  * Returns the number; `LACE_EBADF`, `LACE_EBUSY`.

@@ -5,11 +5,12 @@
 
 use super::addr::{lace_ip, v4_at};
 use super::guard::{enter, lace_stack};
-use super::nic::{handle_of, lace_nic_id, nic_at};
+use super::nic::{handle_of, lace_nic_id, nic_at, nic_or_any};
 use super::results::{
     LACE_EADDRNOTAVAIL, LACE_EBADF, LACE_EFAULT, LACE_EINVAL, LACE_EMFILE, LACE_ENETUNREACH, status, value,
 };
 use super::structs::{Sized32, init, write};
+use super::udp::tx_code;
 use crate::stack::interface::{Cidr, is_host_address};
 use crate::stack::route::{Route, RouteOrigin};
 use core::ffi::c_int;
@@ -198,6 +199,35 @@ pub unsafe extern "C" fn lace_gateway_set(net: *mut lace_stack, nic: lace_nic_id
             let route = Route { network, prefix: 0, gateway, nic: id, origin: RouteOrigin::Static };
             if routes.add(route) { Ok(()) } else { Err(LACE_EMFILE) }
         })
+    }))
+}
+
+/// The hardware address to which a packet for `ip` is sent: the host's own, its gateway's, or the one of a group or
+/// broadcast; into the 6 bytes at `mac` unless that is NULL. `nic` 0: the one the route says. What is not known is asked
+/// for: once a second, four times.
+///
+/// Returns the id of the NIC it is sent over; `LACE_EAGAIN` while it is asked for: poll and call again;
+/// `LACE_EHOSTUNREACH`: the next hop does not answer; `LACE_ENETUNREACH`, `LACE_ENETDOWN`, `LACE_EAFNOSUPPORT`,
+/// `LACE_EINVAL` for no address, `LACE_EBADF`, `LACE_EBUSY`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lace_neighbour_get(
+    net: *mut lace_stack,
+    nic: lace_nic_id,
+    ip: *const lace_ip,
+    mac: *mut u8,
+) -> lace_nic_id {
+    value(enter(net).and_then(|net| {
+        let id = nic_or_any(net, nic)?;
+        let dst = v4_at(ip)?;
+        if dst.is_unspecified() {
+            return Err(LACE_EINVAL);
+        }
+        let (via, address) = net.call(|core| core.engine.stack.resolve(dst, id).map_err(tx_code))?;
+        if !mac.is_null() {
+            // SAFETY: not null, and the caller vouches for six bytes.
+            unsafe { mac.cast::<[u8; 6]>().write(address.0) };
+        }
+        Ok(handle_of(net, via))
     }))
 }
 

@@ -272,6 +272,18 @@ impl<'a, H: Host> Stack<'a, H> {
         Ok(Hop { nic: route.nic, src, next })
     }
 
+    /// The interface and hardware address that a packet to `dst` leaves by; asks for the address if it is not known.
+    ///
+    /// # Errors
+    /// [`TxError::Resolving`] while it is asked for; else as [`Self::send`].
+    pub fn resolve(&mut self, dst: Ipv4Addr, nic: Option<NicId>) -> Result<(NicId, Address), TxError> {
+        let hop = self.route(Ipv4Addr::UNSPECIFIED, dst, nic)?;
+        if !self.interface(hop.nic).is_some_and(|i| i.link) {
+            return Err(TxError::NetworkDown);
+        }
+        Ok((hop.nic, self.next_hop_mac(&hop)?))
+    }
+
     /// Largest transport payload (header included) that goes to `dst` in one frame, in bytes.
     pub fn path_room(&self, dst: Ipv4Addr, nic: Option<NicId>) -> Result<usize, TxError> {
         let hop = self.route(Ipv4Addr::UNSPECIFIED, dst, nic)?;
