@@ -9,8 +9,10 @@ fn main() {
 
 /// The sections of the header: files of src/ffi, each with a `//! # Title` and an introduction.
 #[cfg(feature = "header")]
-const SECTIONS: &[&str] =
-    &["results", "addr", "config", "host", "nic", "stack", "net", "udp", "hook", "op", "sink", "ping", "stats"];
+const SECTIONS: &[&str] = &[
+    "results", "addr", "config", "host", "nic", "stack", "net", "udp", "hook", "op", "sink", "dhcp", "dns", "ping",
+    "tftp", "stats",
+];
 
 #[cfg(feature = "header")]
 fn header() {
@@ -21,15 +23,48 @@ fn header() {
     let out = std::env::var("LACE_HEADER").unwrap_or_else(|_| format!("{root}/include/bootlace.h"));
     let mut header =
         std::fs::read_to_string(format!("{root}/src/ffi/overview.h")).expect("src/ffi/overview.h is there");
+    let mut structs = Vec::new();
     for name in SECTIONS {
         let path = format!("{root}/src/ffi/{name}.rs");
         let source = std::fs::read_to_string(&path).expect("src/ffi is readable");
         header.push_str(&introduction(&source));
         header.push_str(&section(&root, &path, &source));
+        structs.extend(source.lines().filter_map(|line| named(line, "pub struct ")));
     }
     header.push_str("\n#ifdef __cplusplus\n}\n#endif\n\n#endif /* BOOTLACE_H */\n");
     let header = tidy(&header);
+    let header: String = header.lines().map(|line| tagged(line, &structs) + "\n").collect();
     std::fs::write(out, header).expect("the header's place is writable");
+}
+
+/// The name that a line of Rust gives to a type of C.
+#[cfg(feature = "header")]
+fn named(line: &str, keyword: &str) -> Option<String> {
+    let rest = line.strip_prefix(keyword)?;
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+    Some(rest[..end].to_string()).filter(|name| name.starts_with("lace_"))
+}
+
+/// The line with `struct` before every struct of another section, which cbindgen does not know for one.
+#[cfg(feature = "header")]
+fn tagged(line: &str, structs: &[String]) -> String {
+    if line.trim_start().starts_with(['/', '*']) {
+        return line.to_string();
+    }
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some(start) = rest.find(word) {
+        let len = rest[start..].find(|c| !word(c)).unwrap_or(rest.len() - start);
+        let name = &rest[start..start + len];
+        out.push_str(&rest[..start]);
+        if structs.iter().any(|s| s == name) && !out.ends_with("struct ") {
+            out.push_str("struct ");
+        }
+        out.push_str(name);
+        rest = &rest[start + len..];
+    }
+    out + rest
 }
 
 /// Short comments on one line, constants one below the other, negative ones in parentheses.
@@ -92,12 +127,8 @@ fn introduction(source: &str) -> String {
 #[cfg(feature = "header")]
 fn section(root: &str, path: &str, source: &str) -> String {
     let mut config = cbindgen::Config::from_file(format!("{root}/cbindgen.toml")).expect("cbindgen.toml is readable");
-    let named = |line: &str| {
-        let rest = line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub type "))?;
-        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
-        Some(rest[..end].to_string()).filter(|name| name.starts_with("lace_"))
-    };
-    config.export.include = source.lines().filter_map(named).collect();
+    let both = |line| named(line, "pub struct ").or_else(|| named(line, "pub type "));
+    config.export.include = source.lines().filter_map(both).collect();
     let bindings = cbindgen::Builder::new().with_config(config).with_src(path).generate();
     let mut text = Vec::new();
     bindings.unwrap_or_else(|e| panic!("{path}: {e}")).write(&mut text);

@@ -73,8 +73,8 @@ typedef struct lace_stack lace_stack;
  *
  * Every function that can fail returns `int` or `int64_t`: 0 or a count on success, one of the negative codes below
  * otherwise. The numbers are those of Linux where Linux has one, never taken from the host's own headers.
- * `LACE_EAGAIN` is not a failure: nothing was done, or nothing is finished yet; poll and ask again. A callback of the
- * host's that fails may return any negative number; what ends because of it has that number as its result.
+ * `LACE_EAGAIN` is not a failure: nothing was done, or nothing is finished yet; poll and ask again. A callback of
+ * the host's that fails may return any negative number; what ends because of it has that number as its result.
  */
 
 /** Version of this header: `major << 16 | minor << 8 | patch`. */
@@ -161,8 +161,8 @@ typedef struct lace_stack lace_stack;
 #define LACE_ECANCELED (-125)
 
 /**
- * The text of a result, in English, without punctuation: never NULL, static. A positive result is "success"; a number
- * that is no `LACE_E...` code is "error of the host".
+ * The text of a result, in English, without punctuation: never NULL, static. A positive result is "success"; a
+ * number that is no `LACE_E...` code is "error of the host".
  */
 const char *lace_strerror(int64_t result);
 
@@ -170,8 +170,8 @@ const char *lace_strerror(int64_t result);
 uint32_t lace_version(void);
 
 /**
- * Whether a program compiled against the header of version `header` (pass `LACE_VERSION`) works with this library: the
- * major numbers must agree (before 1.0 the minor ones too), and the library must not be the older one.
+ * Whether a program compiled against the header of version `header` (pass `LACE_VERSION`) works with this library:
+ * the major numbers must agree (before 1.0 the minor ones too), and the library must not be the older one.
  *
  * Returns 0, or `LACE_EOPNOTSUPP`.
  */
@@ -193,7 +193,7 @@ int lace_abi_check(uint32_t header);
 #define LACE_IP_TEXT 46
 
 /** An IP address. All bytes zero is "no address". The layout is frozen. */
-typedef struct lace_ip {
+struct lace_ip {
     /** `LACE_IP_NONE`, `LACE_IP_V4` or `LACE_IP_V6`. */
     uint8_t family;
     /** For IPv6 later: the interface of a link-local address. 0. */
@@ -202,13 +202,13 @@ typedef struct lace_ip {
     uint8_t reserved[2];
     /** The address in network order: 4 or 16 bytes. */
     uint8_t bytes[16];
-} lace_ip;
+};
 
 /** A server. The layout is frozen. */
-typedef struct lace_peer {
+struct lace_peer {
     /**
-     * Name, or address as text, NUL-terminated; NULL: `ip` counts. *Borrowed for the call* that starts the operation
-     * unless that call says otherwise.
+     * Name, or address as text, NUL-terminated; NULL: `ip` counts. Must live until the operation that was given it
+     * has ended.
      */
     const char *name;
     /** Address, when there is no name. */
@@ -217,7 +217,7 @@ typedef struct lace_peer {
     uint16_t port;
     /** 0. */
     uint16_t reserved;
-} lace_peer;
+};
 
 /** Sets `*ip` to the IPv4 address `a.b.c.d`. `ip` must not be NULL. */
 void lace_ip_v4(struct lace_ip *ip, uint8_t a, uint8_t b, uint8_t c, uint8_t d);
@@ -225,25 +225,24 @@ void lace_ip_v4(struct lace_ip *ip, uint8_t a, uint8_t b, uint8_t c, uint8_t d);
 /**
  * Reads an address from `text`, NUL-terminated, such as "192.0.2.1", into `*ip`.
  *
- * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for anything that is no address, in which case `*ip` is unchanged.
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for anything that is no address, in which case `*ip` is
+ * unchanged.
  */
 int lace_ip_parse(const char *text, struct lace_ip *ip);
 
 /**
  * Writes `*ip` as NUL-terminated text of at most `size` bytes to `text`; no address is written as "".
  *
- * Returns the length without the NUL; `LACE_EFAULT` for NULL; `LACE_EMSGSIZE` when it does not fit (`LACE_IP_TEXT` bytes
- * always do); `LACE_EAFNOSUPPORT`.
+ * Returns the length without the NUL; `LACE_EFAULT` for NULL; `LACE_EMSGSIZE` when it does not fit (`LACE_IP_TEXT`
+ * bytes always do); `LACE_EAFNOSUPPORT`.
  */
-int lace_ip_format(const struct lace_ip *ip,
-                   char *text,
-                   size_t size);
+int lace_ip_format(const struct lace_ip *ip, char *text, size_t size);
 
 /* ----------------------------------------------------------------------------
  * Configuration
  *
- * Limits are numbers of the configuration, not of the library: a stack takes one block of memory from its caller, as large
- * as `lace_stack_size` says for them, and no other. All knobs of a stack:
+ * Limits are numbers of the configuration, not of the library: a stack takes one block of memory from its caller, as
+ * large as `lace_stack_size` says for them, and no other. All knobs of a stack:
  *
  * | field | default | full | what |
  * |---|---|---|---|
@@ -269,7 +268,7 @@ int lace_ip_format(const struct lace_ip *ip,
  */
 
 /** Limits of a stack: see the table. Set up by `lace_config_init` or `lace_config_full`. */
-typedef struct lace_config {
+struct lace_config {
     /** Size of this struct, set by `lace_config_init`. */
     uint32_t size;
     /** NICs, 1 to 255. */
@@ -306,7 +305,7 @@ typedef struct lace_config {
     uint32_t reassembly_bytes;
     /** Milliseconds. */
     uint32_t reassembly_timeout_ms;
-} lace_config;
+};
 
 /**
  * Sets up `*config`, `size` being `sizeof *config`, with the defaults: one NIC, DHCP, ping and a TFTP boot.
@@ -329,20 +328,21 @@ int64_t lace_stack_size(const struct lace_config *config);
 /* ----------------------------------------------------------------------------
  * Host
  *
- * What the stack asks of the program around it: the time, chance, and in blocking calls a look at the watchdog and the
- * keyboard. Callbacks are of two kinds.
+ * What the stack asks of the program around it: the time, chance, and in blocking calls a look at the watchdog and
+ * the keyboard. Callbacks are of two kinds.
  *
- * *Leaf callbacks* run inside the stack: `now_us`, `random`, `log`, all of the NIC's but `pump`, and the `write`, `read`,
- * `map` and `release` of sinks and sources. In one of them, closing, cancelling and `lace_stack_stop` return 0 and take
- * effect when the stack is left; every other call that takes the stack returns `LACE_EBUSY`.
+ * *Leaf callbacks* run inside the stack: `now_us`, `random`, `log`, all of the NIC's but `pump`, and the `write`,
+ * `read`, `map` and `release` of sinks and sources. In one of them, closing, cancelling and `lace_stack_stop` return
+ * 0 and take effect when the stack is left; every other call that takes the stack returns `LACE_EBUSY`.
  *
  * *Upcalls* run while the stack is at rest: `poll`, `idle`, the NIC's `pump`, handlers of datagrams and raw hooks,
  * `progress`, `done`. In one of them every call that does not block works; `lace_poll` and whatever waits return
- * `LACE_EBUSY`. Closing and cancelling take effect at once, but memory lent to the upcall stays valid until it returns.
- * `lace_stack_stop`, `lace_nic_reset` and `lace_nic_remove` return 0 and wait until the outermost upcall has returned.
- * `lace_input` is accepted from `pump`, from `poll` and from outside only.
+ * `LACE_EBUSY`. Closing and cancelling take effect at once, but memory lent to the upcall stays valid until it
+ * returns. `lace_stack_stop`, `lace_nic_reset` and `lace_nic_remove` return 0 and wait until the outermost upcall
+ * has returned. `lace_input` is accepted from `pump`, from `poll` and from outside only.
  *
- * Each stack is used by one thread at a time; different stacks have nothing in common. Interrupt handlers call nothing.
+ * Each stack is used by one thread at a time; different stacks have nothing in common. Interrupt handlers call
+ * nothing.
  */
 
 /** Log event: an address was bound by DHCP. a: index of the NIC, b: IPv4 address. */
@@ -359,37 +359,37 @@ int64_t lace_stack_size(const struct lace_config *config);
 #define LACE_LOG_NEIGHBOUR_FAILED 6
 
 /** The host's callbacks. Set up by `lace_host_init`; copied by `lace_stack_init`. */
-typedef struct lace_host {
+struct lace_host {
     /** Size of this struct, set by `lace_host_init`. */
     uint32_t size;
     /**
-     * Bits of `now_us` that count, 32 or 64; default 64. A clock of 32 bits wraps after 71 minutes, and the stack must be
-     * polled more often than that while anything is going on.
+     * Bits of `now_us` that count, 32 or 64; default 64. A clock of 32 bits wraps after 71 minutes, and the stack
+     * must be polled more often than that while anything is going on.
      */
     uint32_t clock_bits;
     /** Passed to every callback here. Must live as long as the stack. */
     void *ctx;
     /**
-     * Mandatory, leaf. Microseconds since any moment. May stand still for a while and step back by less than a second: time
-     * then stands still for the stack.
+     * Mandatory, leaf. Microseconds since any moment. May stand still for a while and step back by less than a
+     * second: time then stands still for the stack.
      */
     uint64_t (*now_us)(void *ctx);
     /** Mandatory, leaf. 32 random bits: ports and identifiers that strangers must not guess are made of them. */
     uint32_t (*random)(void *ctx);
     /**
-     * Optional, upcall. Called from blocking calls: feeds the watchdog, looks at the keyboard. A return other than 0 ends
-     * the blocking call with `LACE_EINTR` after the operation was cancelled and its server told. It is called when the
-     * NICs are empty, at most once a millisecond while frames flow, and at latest every 10 ms.
+     * Optional, upcall. Called from blocking calls: feeds the watchdog, looks at the keyboard. A return other than 0
+     * ends the blocking call with `LACE_EINTR` after the operation was cancelled and its server told. It is called
+     * when the NICs are empty, at most once a millisecond while frames flow, and at latest every 10 ms.
      */
     int (*poll)(void *ctx);
     /**
-     * Optional, upcall. Called from blocking calls when nothing is to be done for `max_us` microseconds: may sleep as
-     * long, or until a frame comes. It need not sleep at all.
+     * Optional, upcall. Called from blocking calls when nothing is to be done for `max_us` microseconds: may sleep
+     * as long, or until a frame comes. It need not sleep at all.
      */
     void (*idle)(void *ctx, uint32_t max_us);
     /** Optional, leaf. `event` is one of `LACE_LOG_...`, which say what `a` and `b` are. */
     void (*log)(void *ctx, uint32_t event, uint64_t a, uint64_t b);
-} lace_host;
+};
 
 /**
  * Sets up `*host`, `size` being `sizeof *host`: no callbacks, a clock of 64 bits.
@@ -401,10 +401,10 @@ int lace_host_init(struct lace_host *host, size_t size);
 /* ----------------------------------------------------------------------------
  * NICs
  *
- * A driver lends received frames when it is asked (`recv`, `release`), or pushes them (`lace_input`, and `pump`, which asks
- * it to); it may do both. It sends frames it is given (`send`), gathered from several spans if it can, else from one
- * buffer: its own (`tx_buffer`) or the stack's. A driver that keeps what it was given after `send` has returned is
- * *asynchronous*: it sets `LACE_NIC_ASYNC` and says `lace_nic_tx_done` later.
+ * A driver lends received frames when it is asked (`recv`, `release`), or pushes them (`lace_input`, and `pump`,
+ * which asks it to); it may do both. It sends frames it is given (`send`), gathered from several spans if it can,
+ * else from one buffer: its own (`tx_buffer`) or the stack's. A driver that keeps what it was given after `send` has
+ * returned is *asynchronous*: it sets `LACE_NIC_ASYNC` and says `lace_nic_tx_done` later.
  */
 
 /** `lace_nic.caps`: verifies the IPv4 header checksum of received frames and says so per frame. */
@@ -427,20 +427,20 @@ int lace_host_init(struct lace_host *host, size_t size);
 #define LACE_FRAME_VLAN_STRIPPED 4
 
 /** A piece of a frame to send, or of a datagram. The layout is frozen. */
-typedef struct lace_span {
+struct lace_span {
     /** The bytes. */
     const void *data;
     /** How many. */
     uint32_t len;
     /** 0. */
     uint32_t reserved;
-} lace_span;
+};
 
 /** A received frame. The layout is frozen. */
-typedef struct lace_frame {
+struct lace_frame {
     /**
-     * The Ethernet frame from the destination address on, with or without its check sequence, at any alignment. *Lent until
-     * release*; never written to.
+     * The Ethernet frame from the destination address on, with or without its check sequence, at any alignment.
+     * *Lent until release*; never written to.
      */
     const void *data;
     /** Bytes. */
@@ -449,10 +449,10 @@ typedef struct lace_frame {
     uint32_t flags;
     /** For the driver's own use: it finds it unchanged in `release`. */
     size_t cookie;
-} lace_frame;
+};
 
 /** A driver. Set up by `lace_nic_init`; copied by `lace_nic_add`. */
-typedef struct lace_nic {
+struct lace_nic {
     /** Size of this struct, set by `lace_nic_init`. */
     uint32_t size;
     /** `LACE_NIC_...`: what it can do. */
@@ -460,19 +460,20 @@ typedef struct lace_nic {
     /** Passed to every callback here. Must live until `lace_nic_remove` or the end of the stack. */
     void *ctx;
     /**
-     * Mandatory, leaf. Sends one frame, the `n` spans one behind the other: one, unless `LACE_NIC_GATHER`. At least 60
-     * bytes; the check sequence is the NIC's. The spans are *borrowed for the call*; with `LACE_NIC_ASYNC` and a `token`
-     * other than 0 they are *lent until* `lace_nic_tx_done` of that token.
+     * Mandatory, leaf. Sends one frame, the `n` spans one behind the other: one, unless `LACE_NIC_GATHER`. At least
+     * 60 bytes; the check sequence is the NIC's. The spans are *borrowed for the call*; with `LACE_NIC_ASYNC` and a
+     * `token` other than 0 they are *lent until* `lace_nic_tx_done` of that token.
      *
-     * A buffer lent by `tx_buffer` is given back by the next `send`, whatever that returns; `n` of 0 gives it back unused.
+     * A buffer lent by `tx_buffer` is given back by the next `send`, whatever that returns; `n` of 0 gives it back
+     * unused.
      *
-     * Returns 0; `LACE_EAGAIN`: nothing was sent, the stack tries again in the next pass or at `lace_nic_tx_done`; any
-     * other negative number: the frame is lost, as on the wire.
+     * Returns 0; `LACE_EAGAIN`: nothing was sent, the stack tries again in the next pass or at `lace_nic_tx_done`;
+     * any other negative number: the frame is lost, as on the wire.
      */
     int (*send)(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token);
     /**
-     * Optional, leaf. Lends one received frame by filling in `*frame`. No second one is asked for before the first was
-     * released.
+     * Optional, leaf. Lends one received frame by filling in `*frame`. No second one is asked for before the first
+     * was released.
      *
      * Returns 1 if there is one; 0 if not; negative: none, because of an error.
      */
@@ -480,24 +481,25 @@ typedef struct lace_nic {
     /** Optional, leaf. Takes a frame that `recv` lent back. */
     void (*release)(void *ctx, const struct lace_frame *frame);
     /**
-     * Optional, upcall. Asks the driver to hand over received frames by `lace_input`, as many as it likes, and to report
-     * what it has sent and how its link is. Called again in the same pass as long as frames come.
+     * Optional, upcall. Asks the driver to hand over received frames by `lace_input`, as many as it likes, and to
+     * report what it has sent and how its link is. Called again in the same pass as long as frames come.
      */
     void (*pump)(void *ctx);
     /**
-     * Optional, leaf. Lends a buffer of at least `len` bytes, aligned as the hardware wants it, for the next `send`; the
-     * stack writes the frame into it. NULL: no room now, as `LACE_EAGAIN` from `send`. Not used with `LACE_NIC_GATHER` and
-     * `LACE_NIC_ASYNC` together when file pages are sent.
+     * Optional, leaf. Lends a buffer of at least `len` bytes, aligned as the hardware wants it, for the next `send`;
+     * the stack writes the frame into it. NULL: no room now, as `LACE_EAGAIN` from `send`. Not used with
+     * `LACE_NIC_GATHER` and `LACE_NIC_ASYNC` together when file pages are sent.
      */
     void *(*tx_buffer)(void *ctx, uint32_t len);
     /**
-     * Optional, leaf. Returns 1 if the link is up, 0 if not. Asked when the NIC is added and about twice a second; without
-     * it the link is up until `lace_nic_link` says otherwise.
+     * Optional, leaf. Returns 1 if the link is up, 0 if not. Asked when the NIC is added and about twice a second;
+     * without it the link is up until `lace_nic_link` says otherwise.
      */
     int (*link)(void *ctx);
     /**
-     * Optional, leaf. Says which multicast addresses are wanted: `n` of 6 bytes each, one behind the other, *borrowed for
-     * the call*. `promisc` 1: more than that, receive everything. Without it the NIC must receive all multicast frames.
+     * Optional, leaf. Says which multicast addresses are wanted: `n` of 6 bytes each, one behind the other,
+     * *borrowed for the call*. `promisc` 1: more than that, receive everything. Without it the NIC must receive all
+     * multicast frames.
      */
     void (*set_rx_filter)(void *ctx, const uint8_t *macs, uint32_t n, int promisc);
     /** Hardware address: not zero, not a multicast one. */
@@ -510,7 +512,7 @@ typedef struct lace_nic {
     uint16_t tx_align;
     /** 0. */
     uint32_t reserved;
-} lace_nic;
+};
 
 /** Names a NIC: positive. 0 where any NIC will do. */
 typedef int32_t lace_nic_id;
@@ -525,11 +527,11 @@ int lace_nic_init(struct lace_nic *nic, size_t size);
 /**
  * Adds a NIC; no frame leaves it before it has an address, DHCP runs on it, or something is sent over it by name.
  *
- * Returns its id; `LACE_EFAULT`, `LACE_EINVAL`: see the fields of `lace_nic`, and `lace_config.tx_frames` is at least 1 for a NIC
- * without `tx_buffer`; `LACE_EMFILE`: `lace_config.nics` is reached; `LACE_EBUSY`; `LACE_ENETDOWN`.
+ * Returns its id; `LACE_EFAULT`, `LACE_EINVAL`: see the fields of `lace_nic`, and `lace_config.tx_frames` is at
+ * least 1 for a NIC without `tx_buffer`; `LACE_EMFILE`: `lace_config.nics` is reached; `LACE_EBUSY`;
+ * `LACE_ENETDOWN`.
  */
-lace_nic_id lace_nic_add(lace_stack *net,
-                         const struct lace_nic *nic);
+lace_nic_id lace_nic_add(lace_stack *net, const struct lace_nic *nic);
 
 /**
  * Takes a NIC out with its addresses, routes and neighbours. Frames it still holds count as done: it must be halted
@@ -540,8 +542,8 @@ lace_nic_id lace_nic_add(lace_stack *net,
 int lace_nic_remove(lace_stack *net, lace_nic_id nic);
 
 /**
- * Says that the NIC was reset and holds no frame any more: all its tokens are done. From an upcall it takes effect when
- * the outermost upcall has returned.
+ * Says that the NIC was reset and holds no frame any more: all its tokens are done. From an upcall it takes effect
+ * when the outermost upcall has returned.
  *
  * Returns 0; `LACE_EBADF`.
  */
@@ -550,11 +552,10 @@ int lace_nic_reset(lace_stack *net, lace_nic_id nic);
 /**
  * Says that an asynchronous NIC is done with the frame of `token`.
  *
- * Returns 0; `LACE_EBADF`; `LACE_EINVAL` for a token that is not out; `LACE_EBUSY` from a leaf callback: report from `pump`.
+ * Returns 0; `LACE_EBADF`; `LACE_EINVAL` for a token that is not out; `LACE_EBUSY` from a leaf callback: report from
+ * `pump`.
  */
-int lace_nic_tx_done(lace_stack *net,
-                     lace_nic_id nic,
-                     uint32_t token);
+int lace_nic_tx_done(lace_stack *net, lace_nic_id nic, uint32_t token);
 
 /**
  * Says whether the link is up (`up` not 0) or down. While it is down nothing is sent, and what was learned of the
@@ -574,117 +575,107 @@ int lace_nic_set_mac(lace_stack *net, lace_nic_id nic, const uint8_t *mac);
 /* ----------------------------------------------------------------------------
  * Stack
  *
- * A stack lives in one block of memory of its caller's; any number of stacks may live in one program. It does nothing by
- * itself: `lace_poll` takes what has come and does what is due, blocking calls do so until what they wait for has
- * happened. A program that does not block calls `lace_poll` often, and at latest after `lace_next_deadline` microseconds.
+ * A stack lives in one block of memory of its caller's; any number of stacks may live in one program. It does
+ * nothing by itself: `lace_poll` takes what has come and does what is due, blocking calls do so until what they wait
+ * for has happened. A program that does not block calls `lace_poll` often, and at latest after `lace_next_deadline`
+ * microseconds.
  */
 
 /**
  * Sets up a stack in the `len` bytes at `memory`, aligned to 16 bytes (`LACE_ALIGNED`), *owned* by the stack until
- * `lace_stack_stop` has returned 0. It needs no other memory. `*config` and `*host` are copied; the clock is read and
- * random numbers are taken.
+ * `lace_stack_stop` has returned 0. It needs no other memory. `*config` and `*host` are copied; the clock is read
+ * and random numbers are taken.
  *
- * Returns 0 and the stack in `*net`; `LACE_EFAULT` for a NULL pointer or memory that wraps; `LACE_EINVAL` for misaligned
- * memory, a wrong size of a struct, limits outside their ranges, a mandatory callback that is missing, or `clock_bits` other than
- * 32 and 64; `LACE_ENOMEM` when `len` is less than `lace_stack_size(config)`.
+ * Returns 0 and the stack in `*net`; `LACE_EFAULT` for a NULL pointer or memory that wraps; `LACE_EINVAL` for
+ * misaligned memory, a wrong size of a struct, limits outside their ranges, a mandatory callback that is missing, or
+ * `clock_bits` other than 32 and 64; `LACE_ENOMEM` when `len` is less than `lace_stack_size(config)`.
  */
-int lace_stack_init(void *memory,
-                    size_t len,
-                    const lace_config *config,
-                    const lace_host *host,
-                    lace_stack **net);
+int lace_stack_init(void *memory, size_t len, const struct lace_config *config, const struct lace_host *host, lace_stack **net);
 
 /**
- * One pass: reads the clock, takes at most `budget` frames (0 counts as 1; 32 is a good number) from the NICs in turn,
- * then does what is due, then makes the upcalls. What a `pump` pushes at once is taken whole. When the budget ends before
- * the frames do, timers wait for the next pass: nothing expires whose answer may lie in the NIC.
+ * One pass: reads the clock, takes at most `budget` frames (0 counts as 1; 32 is a good number) from the NICs in
+ * turn, then does what is due, then makes the upcalls. What a `pump` pushes at once is taken whole. When the budget
+ * ends before the frames do, timers wait for the next pass: nothing expires whose answer may lie in the NIC.
  *
  * Returns the number of frames taken; `LACE_EBUSY` from a callback; `LACE_EBADF`, `LACE_EFAULT`.
  */
-int lace_poll(lace_stack *net,
-              uint32_t budget);
+int lace_poll(lace_stack *net, uint32_t budget);
 
 /**
- * Microseconds until `lace_poll` has something to do even if no frame comes: 0 when it has now, `INT64_MAX` when never.
+ * Microseconds until `lace_poll` has something to do even if no frame comes: 0 when it has now, `INT64_MAX` when
+ * never.
  *
  * Returns that, or `LACE_EBUSY`, `LACE_EBADF`, `LACE_EFAULT`.
  */
 int64_t lace_next_deadline(lace_stack *net);
 
 /**
- * Hands over a received frame: the `len` bytes at `bytes`, *borrowed for the call*, `flags` as in `lace_frame`. What belongs
- * to a handler is delivered before this returns. Accepted from `nic.pump`, from `host.poll` and from outside the stack.
+ * Hands over a received frame: the `len` bytes at `bytes`, *borrowed for the call*, `flags` as in `lace_frame`. What
+ * belongs to a handler is delivered before this returns. Accepted from `nic.pump`, from `host.poll` and from outside
+ * the stack.
  *
- * Returns 0, also for a frame that is dropped and counted; `LACE_EFAULT` for a NULL pointer; `LACE_EBADF`; `LACE_EBUSY` from any
- * other callback.
+ * Returns 0, also for a frame that is dropped and counted; `LACE_EFAULT` for a NULL pointer; `LACE_EBADF`;
+ * `LACE_EBUSY` from any other callback.
  */
-int lace_input(lace_stack *net,
-               lace_nic_id nic,
-               const void *bytes,
-               size_t len,
-               uint32_t flags);
+int lace_input(lace_stack *net, lace_nic_id nic, const void *bytes, size_t len, uint32_t flags);
 
 /**
- * Ends the stack: operations are cancelled and their peers told, sockets closed, frames given back; no upcall is made. It
- * never blocks. Only after it has returned 0 may the NICs be halted, their memory be reused and the kernel be started; the
- * block of memory belongs to the caller again, and every handle is stale.
+ * Ends the stack: operations are cancelled and their peers told, sockets closed, frames given back; no upcall is
+ * made. It never blocks. Only after it has returned 0 may the NICs be halted, their memory be reused and the kernel
+ * be started; the block of memory belongs to the caller again, and every handle is stale.
  *
  * Returns 0; 0 from a callback, too, where it takes effect when the stack is left: a blocking call then returns
- * `LACE_ECANCELED`; `LACE_EAGAIN` while an asynchronous NIC holds frames: poll and call again, or say `lace_nic_reset`;
- * `LACE_EBADF`, `LACE_EFAULT`. Calling it again after it has returned 0 does no harm.
+ * `LACE_ECANCELED`; `LACE_EAGAIN` while an asynchronous NIC holds frames: poll and call again, or say
+ * `lace_nic_reset`; `LACE_EBADF`, `LACE_EFAULT`. Calling it again after it has returned 0 does no harm.
  */
 int lace_stack_stop(lace_stack *net);
 
 /* ----------------------------------------------------------------------------
  * Addresses of NICs, routes, groups
  *
- * A NIC has up to 4 addresses, each with the length of its network prefix, up to 4 multicast groups, and any number of
- * routes within the configuration's limit. DHCP adds and removes what its lease says by the same rules.
+ * A NIC has up to 4 addresses, each with the length of its network prefix, up to 4 multicast groups, and any number
+ * of routes within the configuration's limit. DHCP adds and removes what its lease says by the same rules.
  */
 
 /** A route. Set up by `lace_route_init`. */
-typedef struct lace_route {
+struct lace_route {
     /** Size of this struct. */
     uint32_t size;
     /** The NIC it leads through. */
     lace_nic_id nic;
     /** The network; none, or 0.0.0.0 with a prefix of 0: everything. */
-    lace_ip network;
+    struct lace_ip network;
     /** Length of the network's prefix in bits. */
     uint32_t prefix;
     /** 1 if a DHCP lease added it; set by `lace_route_get`. */
     uint32_t dhcp;
     /** The next hop; none: the network is on the link itself. */
-    lace_ip gateway;
-} lace_route;
+    struct lace_ip gateway;
+};
 
 /**
- * Gives a NIC the address `ip` in a network whose prefix has `prefix` bits, 0 to 32; changes the prefix of one it has.
+ * Gives a NIC the address `ip` in a network whose prefix has `prefix` bits, 0 to 32; changes the prefix of one it
+ * has. An address that DHCP had set goes.
  *
- * Returns 0; `LACE_EINVAL` for an address that no host can have; `LACE_EMFILE`: it has 4; `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+ * Returns 0; `LACE_EINVAL` for an address that no host can have; `LACE_EMFILE`: it has 4; `LACE_EBADF`,
+ * `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
  */
-int lace_addr_add(lace_stack *net,
-                  lace_nic_id nic,
-                  const lace_ip *ip,
-                  uint32_t prefix);
+int lace_addr_add(lace_stack *net, lace_nic_id nic, const struct lace_ip *ip, uint32_t prefix);
 
 /**
  * Takes an address from a NIC.
  *
  * Returns 0; `LACE_EADDRNOTAVAIL`: it does not have it; `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
  */
-int lace_addr_remove(lace_stack *net, lace_nic_id nic, const lace_ip *ip);
+int lace_addr_remove(lace_stack *net, lace_nic_id nic, const struct lace_ip *ip);
 
 /**
- * The address number `index`, from 0, of a NIC: into `*ip`, and the length of its prefix into `*prefix` unless that is NULL.
+ * The address number `index`, from 0, of a NIC: into `*ip`, and the length of its prefix into `*prefix` unless that
+ * is NULL.
  *
  * Returns 0; `LACE_EADDRNOTAVAIL`: it has no more; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
  */
-int lace_addr_get(lace_stack *net,
-                  lace_nic_id nic,
-                  uint32_t index,
-                  lace_ip *ip,
-                  uint32_t *prefix);
+int lace_addr_get(lace_stack *net, lace_nic_id nic, uint32_t index, struct lace_ip *ip, uint32_t *prefix);
 
 /**
  * Sets up `*route`, `size` being `sizeof *route`.
@@ -696,11 +687,10 @@ int lace_route_init(struct lace_route *route, size_t size);
 /**
  * Adds a route, in place of one to the same network through the same NIC.
  *
- * Returns 0; `LACE_EINVAL` for a prefix above 32 bits or a gateway that no host can be; `LACE_EMFILE`: `lace_config.routes` is
- * reached; `LACE_EBADF`, `LACE_EFAULT`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+ * Returns 0; `LACE_EINVAL` for a prefix above 32 bits or a gateway that no host can be; `LACE_EMFILE`:
+ * `lace_config.routes` is reached; `LACE_EBADF`, `LACE_EFAULT`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
  */
-int lace_route_add(lace_stack *net,
-                   const struct lace_route *route);
+int lace_route_add(lace_stack *net, const struct lace_route *route);
 
 /**
  * Removes the route to that network through that NIC; the gateway is not looked at.
@@ -721,7 +711,7 @@ int lace_route_get(lace_stack *net, uint32_t index, struct lace_route *route);
  *
  * Returns as `lace_route_add`.
  */
-int lace_gateway_set(lace_stack *net, lace_nic_id nic, const lace_ip *gateway);
+int lace_gateway_set(lace_stack *net, lace_nic_id nic, const struct lace_ip *gateway);
 
 /**
  * The hardware address to which a packet for `ip` is sent: the host's own, its gateway's, or the one of a group or
@@ -744,8 +734,8 @@ int lace_nic_list(lace_stack *net, uint32_t index, lace_nic_id *nic);
 /* ----------------------------------------------------------------------------
  * UDP sockets
  *
- * A socket has a handler, which is called for each datagram, or a queue, which is polled. It may send to and receive from
- * anybody, or be connected to one peer. Broadcast needs no option.
+ * A socket has a handler, which is called for each datagram, or a queue, which is polled. It may send to and receive
+ * from anybody, or be connected to one peer. Broadcast needs no option.
  */
 
 /** Option of a socket: time to live of what it sends, 1 to 255; default 64. */
@@ -759,7 +749,7 @@ int lace_nic_list(lace_stack *net, uint32_t index, lace_nic_id *nic);
 typedef int32_t lace_udp;
 
 /** A received datagram. It begins with its size: later versions may have more fields. */
-typedef struct lace_datagram {
+struct lace_datagram {
     /** Size of this struct. */
     uint32_t size;
     /** The socket. */
@@ -771,9 +761,9 @@ typedef struct lace_datagram {
     /** The socket's port, in host order. */
     uint16_t dst_port;
     /** Who sent it: address. */
-    lace_ip src;
+    struct lace_ip src;
     /** The address it was sent to: one of the NIC's, a broadcast address or a group. */
-    lace_ip dst;
+    struct lace_ip dst;
     /** The payload: `frame` + `payload_offset`. NULL from `lace_udp_recv`. */
     const void *payload;
     /** Bytes of payload. */
@@ -786,11 +776,11 @@ typedef struct lace_datagram {
     uint32_t frame_len;
     /** 0. */
     uint32_t reserved;
-} lace_datagram;
+};
 
 /**
- * Called for each datagram that comes to a socket. Upcall: it may send, and what it sends leaves at once; it may close
- * the socket. `*datagram` and what it names are *borrowed for the call*, whatever is closed meanwhile.
+ * Called for each datagram that comes to a socket. Upcall: it may send, and what it sends leaves at once; it may
+ * close the socket. `*datagram` and what it names are *borrowed for the call*, whatever is closed meanwhile.
  */
 typedef void (*lace_udp_handler)(void *ctx, const struct lace_datagram *datagram);
 
@@ -802,21 +792,20 @@ typedef void (*lace_udp_handler)(void *ctx, const struct lace_datagram *datagram
 int lace_datagram_init(struct lace_datagram *datagram, size_t size);
 
 /**
- * Opens a socket on an unpredictable free port, whose datagrams go to `handler` with `ctx`. Both must live until it is
- * closed.
+ * Opens a socket on an unpredictable free port, whose datagrams go to `handler` with `ctx`. Both must live until it
+ * is closed.
  *
- * Returns the socket; `LACE_EFAULT` without a handler; `LACE_EMFILE`: `lace_config.udp_sockets` is reached; `LACE_EBUSY`, `LACE_EBADF`,
- * `LACE_ENETDOWN`.
+ * Returns the socket; `LACE_EFAULT` without a handler; `LACE_EMFILE`: `lace_config.udp_sockets` is reached;
+ * `LACE_EBUSY`, `LACE_EBADF`, `LACE_ENETDOWN`.
  */
-lace_udp lace_udp_open(lace_stack *net,
-                       lace_udp_handler handler,
-                       void *ctx);
+lace_udp lace_udp_open(lace_stack *net, lace_udp_handler handler, void *ctx);
 
 /**
- * Opens a socket on an unpredictable free port, whose datagrams wait in a queue for `lace_udp_recv`. What does not fit the
- * queue is dropped and counted.
+ * Opens a socket on an unpredictable free port, whose datagrams wait in a queue for `lace_udp_recv`. What does not
+ * fit the queue is dropped and counted.
  *
- * Returns the socket; `LACE_EMFILE`: `lace_config.udp_sockets` or `udp_queues` is reached; `LACE_EBUSY`, `LACE_EBADF`, `LACE_ENETDOWN`.
+ * Returns the socket; `LACE_EMFILE`: `lace_config.udp_sockets` or `udp_queues` is reached; `LACE_EBUSY`,
+ * `LACE_EBADF`, `LACE_ENETDOWN`.
  */
 lace_udp lace_udp_open_queue(lace_stack *net);
 
@@ -828,35 +817,29 @@ lace_udp lace_udp_open_queue(lace_stack *net);
 int lace_udp_close(lace_stack *net, lace_udp socket);
 
 /**
- * Binds a socket: to `port` (0: the one it has), to the address `ip` (NULL or none: any), to one NIC (0: any). It then sends
- * from there, and receives what comes there. On a NIC without an address it sends from 0.0.0.0 and receives whatever is
- * sent to its hardware address.
+ * Binds a socket: to `port` (0: the one it has), to the address `ip` (NULL or none: any), to one NIC (0: any). It
+ * then sends from there, and receives what comes there. On a NIC without an address it sends from 0.0.0.0 and
+ * receives whatever is sent to its hardware address.
  *
- * Returns 0; `LACE_EADDRINUSE`: another socket has the port; `LACE_EADDRNOTAVAIL`: `ip` is not the stack's; `LACE_EBADF`,
- * `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+ * Returns 0; `LACE_EADDRINUSE`: another socket has the port; `LACE_EADDRNOTAVAIL`: `ip` is not the stack's;
+ * `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
  */
-int lace_udp_bind(lace_stack *net,
-                  lace_udp socket,
-                  lace_nic_id nic,
-                  const lace_ip *ip,
-                  uint16_t port);
+int lace_udp_bind(lace_stack *net, lace_udp socket, lace_nic_id nic, const struct lace_ip *ip, uint16_t port);
 
 /**
  * Connects a socket to the peer `ip`, `port`: it sends there, and receives from nobody else. NULL: to nobody again.
  *
  * Returns 0; `LACE_EINVAL` for port 0 or no address; `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
  */
-int lace_udp_connect(lace_stack *net, lace_udp socket, const lace_ip *ip, uint16_t port);
+int lace_udp_connect(lace_stack *net, lace_udp socket, const struct lace_ip *ip, uint16_t port);
 
 /**
  * Sets an option of a socket, one of `LACE_UDP_...`.
  *
- * Returns 0; `LACE_EINVAL` for a value out of range; `LACE_EOPNOTSUPP` for an unknown option; `LACE_EBADF`, `LACE_EBUSY`.
+ * Returns 0; `LACE_EINVAL` for a value out of range; `LACE_EOPNOTSUPP` for an unknown option; `LACE_EBADF`,
+ * `LACE_EBUSY`.
  */
-int lace_udp_set(lace_stack *net,
-                 lace_udp socket,
-                 uint32_t option,
-                 uint32_t value);
+int lace_udp_set(lace_stack *net, lace_udp socket, uint32_t option, uint32_t value);
 
 /**
  * The port of a socket, in host order.
@@ -866,20 +849,17 @@ int lace_udp_set(lace_stack *net,
 int lace_udp_port(lace_stack *net, lace_udp socket);
 
 /**
- * Sends the `len` bytes at `data`, *borrowed for the call*, to the address `ip` and `port`; NULL: to the connected peer.
+ * Sends the `len` bytes at `data`, *borrowed for the call*, to the address `ip` and `port`; NULL: to the connected
+ * peer.
  *
  * While the hardware address of the next hop is asked for, one datagram for it is kept (`lace_config.wait_frames`).
  *
- * Returns 0; `LACE_EAGAIN`: the NIC has no room now, or the hardware address is still being asked for: poll and send again;
- * `LACE_ENOTCONN`: no peer; `LACE_EINVAL`: no address or port 0; `LACE_EMSGSIZE`: more than the MTU holds; `LACE_ENETUNREACH`,
- * `LACE_EHOSTUNREACH`, `LACE_ENETDOWN`, `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`; what `nic.send` said.
+ * Returns 0; `LACE_EAGAIN`: the NIC has no room now, or the hardware address is still being asked for: poll and send
+ * again; `LACE_ENOTCONN`: no peer; `LACE_EINVAL`: no address or port 0; `LACE_EMSGSIZE`: more than the MTU holds;
+ * `LACE_ENETUNREACH`, `LACE_EHOSTUNREACH`, `LACE_ENETDOWN`, `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`; what
+ * `nic.send` said.
  */
-int lace_udp_send(lace_stack *net,
-                  lace_udp socket,
-                  const lace_ip *ip,
-                  uint16_t port,
-                  const void *data,
-                  size_t len);
+int lace_udp_send(lace_stack *net, lace_udp socket, const struct lace_ip *ip, uint16_t port, const void *data, size_t len);
 
 /**
  * The same for a datagram in `n` pieces, at most 4, one behind the other.
@@ -888,36 +868,33 @@ int lace_udp_send(lace_stack *net,
  */
 int lace_udp_sendv(lace_stack *net,
                    lace_udp socket,
-                   const lace_ip *ip,
+                   const struct lace_ip *ip,
                    uint16_t port,
-                   const lace_span *spans,
+                   const struct lace_span *spans,
                    uint32_t n);
 
 /**
- * Takes the oldest datagram out of a socket's queue: as much of it as fits into the `len` bytes at `buffer`. `datagram`, if not
- * NULL, was set up by `lace_datagram_init`; it tells who sent it, and its whole length in `payload_len`.
+ * Takes the oldest datagram out of a socket's queue: as much of it as fits into the `len` bytes at `buffer`.
+ * `datagram`, if not NULL, was set up by `lace_datagram_init`; it tells who sent it, and its whole length in
+ * `payload_len`.
  *
- * Returns the number of bytes copied; `LACE_EAGAIN`: the queue is empty; `LACE_EOPNOTSUPP`: the socket has a handler;
- * `LACE_EFAULT`, `LACE_EINVAL`, `LACE_EBADF`, `LACE_EBUSY`.
+ * Returns the number of bytes copied; `LACE_EAGAIN`: the queue is empty; `LACE_EOPNOTSUPP`: the socket has a
+ * handler; `LACE_EFAULT`, `LACE_EINVAL`, `LACE_EBADF`, `LACE_EBUSY`.
  */
-int64_t lace_udp_recv(lace_stack *net,
-                      lace_udp socket,
-                      void *buffer,
-                      size_t len,
-                      struct lace_datagram *datagram);
+int64_t lace_udp_recv(lace_stack *net, lace_udp socket, void *buffer, size_t len, struct lace_datagram *datagram);
 
 /* ----------------------------------------------------------------------------
  * Raw hooks
  *
- * For protocols the stack does not know: a handler for an EtherType or an IP protocol, and frames or packets that are sent
- * as they are given.
+ * For protocols the stack does not know: a handler for an EtherType or an IP protocol, and frames or packets that
+ * are sent as they are given.
  */
 
 /** Names a raw hook: positive. */
 typedef int32_t lace_hook;
 
 /** What a raw hook is given. It begins with its size: later versions may have more fields. */
-typedef struct lace_packet {
+struct lace_packet {
     /** Size of this struct. */
     uint32_t size;
     /** The hook. */
@@ -937,35 +914,31 @@ typedef struct lace_packet {
     uint32_t packet_len;
     /** Bytes of the frame. */
     uint32_t frame_len;
-} lace_packet;
+};
 
 /**
- * Called for each frame or packet of a raw hook. Upcall. `*packet` and what it names are *borrowed for the call*, whatever
- * is closed meanwhile.
+ * Called for each frame or packet of a raw hook. Upcall. `*packet` and what it names are *borrowed for the call*,
+ * whatever is closed meanwhile.
  */
 typedef void (*lace_hook_handler)(void *ctx, const struct lace_packet *packet);
 
 /**
- * Has frames of an EtherType, such as 0x88cc, handed to `handler` with `ctx`; a VLAN tag is looked through. Both must live
- * until the hook is closed.
+ * Has frames of an EtherType, such as 0x88cc, handed to `handler` with `ctx`; a VLAN tag is looked through. Both
+ * must live until the hook is closed.
  *
- * Returns the hook; `LACE_EINVAL` for IPv4, ARP and numbers below 0x600; `LACE_EADDRINUSE`: there is a hook for it; `LACE_EMFILE`:
- * `lace_config.hooks` is reached; `LACE_EFAULT` without a handler; `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
+ * Returns the hook; `LACE_EINVAL` for IPv4, ARP and numbers below 0x600; `LACE_EADDRINUSE`: there is a hook for it;
+ * `LACE_EMFILE`: `lace_config.hooks` is reached; `LACE_EFAULT` without a handler; `LACE_EBADF`, `LACE_EBUSY`,
+ * `LACE_ENETDOWN`.
  */
-lace_hook lace_hook_ethertype(lace_stack *net,
-                              uint16_t ethertype,
-                              lace_hook_handler handler,
-                              void *ctx);
+lace_hook lace_hook_ethertype(lace_stack *net, uint16_t ethertype, lace_hook_handler handler, void *ctx);
 
 /**
- * Has IPv4 packets of a protocol, such as 1 for ICMP, handed to `handler` with `ctx`. ICMP is handled by the stack as well.
+ * Has IPv4 packets of a protocol, such as 1 for ICMP, handed to `handler` with `ctx`. ICMP is handled by the stack
+ * as well.
  *
  * Returns the hook; `LACE_EINVAL` for UDP and TCP; else as `lace_hook_ethertype`.
  */
-lace_hook lace_hook_protocol(lace_stack *net,
-                             uint8_t protocol,
-                             lace_hook_handler handler,
-                             void *ctx);
+lace_hook lace_hook_protocol(lace_stack *net, uint8_t protocol, lace_hook_handler handler, void *ctx);
 
 /**
  * Closes a raw hook; its handler is not called again.
@@ -975,37 +948,36 @@ lace_hook lace_hook_protocol(lace_stack *net,
 int lace_hook_close(lace_stack *net, lace_hook hook);
 
 /**
- * Sends the `len` bytes at `frame`, *borrowed for the call*, as they are: an Ethernet frame from the destination address on,
- * without check sequence; padded to 60 bytes.
+ * Sends the `len` bytes at `frame`, *borrowed for the call*, as they are: an Ethernet frame from the destination
+ * address on, without check sequence; padded to 60 bytes.
  *
- * Returns 0; `LACE_EAGAIN`: the NIC has no room now; `LACE_EINVAL` for less than an Ethernet header; `LACE_EMSGSIZE`; `LACE_ENETDOWN`,
- * `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`; what `nic.send` said.
+ * Returns 0; `LACE_EAGAIN`: the NIC has no room now; `LACE_EINVAL` for less than an Ethernet header;
+ * `LACE_EMSGSIZE`; `LACE_ENETDOWN`, `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`; what `nic.send` said.
  */
-int lace_send_frame(lace_stack *net,
-                    lace_nic_id nic,
-                    const void *frame,
-                    size_t len);
+int lace_send_frame(lace_stack *net, lace_nic_id nic, const void *frame, size_t len);
 
 /**
- * Sends an IPv4 packet of `protocol` to `ip`: the stack finds the way and makes the headers below, the payload is the `n`
- * pieces at `spans`, at most 4, *borrowed for the call*. `nic` 0: the one the route says. `src` NULL or none: the one that fits.
+ * Sends an IPv4 packet of `protocol` to `ip`: the stack finds the way and makes the headers below, the payload is
+ * the `n` pieces at `spans`, at most 4, *borrowed for the call*. `nic` 0: the one the route says. `src` NULL or
+ * none: the one that fits.
  *
  * Returns as `lace_udp_send`.
  */
 int lace_send_ip(lace_stack *net,
                  lace_nic_id nic,
-                 const lace_ip *src,
-                 const lace_ip *ip,
+                 const struct lace_ip *src,
+                 const struct lace_ip *ip,
                  uint8_t protocol,
                  uint8_t ttl,
-                 const lace_span *spans,
+                 const struct lace_span *spans,
                  uint32_t n);
 
 /* ----------------------------------------------------------------------------
  * Operations
  *
- * Whatever takes time is an operation: `lace_..._start` gives a handle at once, `lace_poll` does the work. A result stays
- * until the operation is closed. Every blocking form in `bootlace_sync.h` is start, wait and close, nothing more.
+ * Whatever takes time is an operation: `lace_..._start` gives a handle at once, `lace_poll` does the work. A result
+ * stays until the operation is closed. Every blocking form in `bootlace_sync.h` is start, wait and close, nothing
+ * more.
  */
 
 /** `lace_detail.kind`: nothing is known. */
@@ -1026,7 +998,7 @@ int lace_send_ip(lace_stack *net,
 #define LACE_DETAIL_HTTP 7
 
 /** Why an operation failed, in the words of who made it fail. Set up by `lace_detail_init`. */
-typedef struct lace_detail {
+struct lace_detail {
     /** Size of this struct. */
     uint32_t size;
     /** `LACE_DETAIL_...`. */
@@ -1034,17 +1006,17 @@ typedef struct lace_detail {
     /** A code of that kind. */
     uint32_t code;
     /** Who said so; none if not known. */
-    lace_ip from;
+    struct lace_ip from;
     /** Text that came with it, NUL-terminated, cut to fit; control characters are '?'. */
     char text[68];
-} lace_detail;
+};
 
 /** Names an operation: positive. */
 typedef int32_t lace_op;
 
 /**
- * Called when an operation has come further, at most once a pass. `done` and `total` in bytes, or in what the operation
- * counts; `total` 0: not known. Upcall.
+ * Called when an operation has come further, at most once a pass. `done` and `total` in bytes, or in what the
+ * operation counts; `total` 0: not known. Upcall.
  */
 typedef void (*lace_progress)(void *ctx, lace_op op, uint64_t done, uint64_t total);
 
@@ -1061,22 +1033,18 @@ int lace_detail_init(struct lace_detail *detail, size_t size);
 /**
  * What has become of an operation.
  *
- * Returns `LACE_EAGAIN` while it runs; its result once it has ended: 0 or a count of what its kind says, or why it failed;
- * `LACE_EBADF`, `LACE_EBUSY`.
+ * Returns `LACE_EAGAIN` while it runs; its result once it has ended: 0 or a count of what its kind says, or why it
+ * failed; `LACE_EBADF`, `LACE_EBUSY`.
  */
-int64_t lace_op_status(lace_stack *net,
-                       lace_op op);
+int64_t lace_op_status(lace_stack *net, lace_op op);
 
 /**
- * How far an operation is: `*done` of `*total`, in bytes or in what it counts; `*total` is 0 while it is not known. Either
- * pointer may be NULL.
+ * How far an operation is: `*done` of `*total`, in bytes or in what it counts; `*total` is 0 while it is not known.
+ * Either pointer may be NULL.
  *
  * Returns 0; `LACE_EBADF`, `LACE_EBUSY`.
  */
-int lace_op_progress(lace_stack *net,
-                     lace_op op,
-                     uint64_t *done,
-                     uint64_t *total);
+int lace_op_progress(lace_stack *net, lace_op op, uint64_t *done, uint64_t *total);
 
 /**
  * Why an operation failed: fills in `*detail`.
@@ -1086,29 +1054,24 @@ int lace_op_progress(lace_stack *net,
 int lace_op_detail(lace_stack *net, lace_op op, struct lace_detail *detail);
 
 /**
- * Has an operation call `progress` and `done` (either may be NULL) with `ctx`, instead of those it was started with. If it has
- * ended and nobody was told, `done` is called in the next pass.
+ * Has an operation call `progress` and `done` (either may be NULL) with `ctx`, instead of those it was started with.
+ * If it has ended and nobody was told, `done` is called in the next pass.
  *
  * Returns 0; `LACE_EBADF`, `LACE_EBUSY`.
  */
-int lace_op_notify(lace_stack *net,
-                   lace_op op,
-                   lace_progress progress,
-                   lace_done done,
-                   void *ctx);
+int lace_op_notify(lace_stack *net, lace_op op, lace_progress progress, lace_done done, void *ctx);
 
 /**
- * Cancels an operation: its peer is told, its result is `LACE_ECANCELED`. Nothing happens to one that has ended. Its handle
- * stays until it is closed; nothing is written to its sink any more.
+ * Cancels an operation: its peer is told, its result is `LACE_ECANCELED`. Nothing happens to one that has ended. Its
+ * handle stays until it is closed; nothing is written to its sink any more.
  *
  * Returns 0; `LACE_EBADF`.
  */
-int lace_op_cancel(lace_stack *net,
-                   lace_op op);
+int lace_op_cancel(lace_stack *net, lace_op op);
 
 /**
- * Closes an operation, after cancelling it if it still runs. Its handle is stale from now on, and no callback of its is
- * called any more.
+ * Closes an operation, after cancelling it if it still runs. Its handle is stale from now on, and no callback of its
+ * is called any more.
  *
  * Returns 0; `LACE_EBADF`.
  */
@@ -1117,23 +1080,22 @@ int lace_op_close(lace_stack *net, lace_op op);
 /**
  * Polls until an operation has ended, looking at `host.poll` meanwhile.
  *
- * Returns its result; `LACE_EINTR` when `host.poll` ended it: it is cancelled then, and yet to be closed; `LACE_ECANCELED` when
- * the stack was stopped; `LACE_EBADF`, also when a callback closed it; `LACE_EBUSY` from a callback. A negative `op`, such as
- * a failed start gives, is returned as it is.
+ * Returns its result; `LACE_EINTR` when `host.poll` ended it: it is cancelled then, and yet to be closed;
+ * `LACE_ECANCELED` when the stack was stopped; `LACE_EBADF`, also when a callback closed it; `LACE_EBUSY` from a
+ * callback. A negative `op`, such as a failed start gives, is returned as it is.
  */
-int64_t lace_op_wait(lace_stack *net,
-                     lace_op op);
+int64_t lace_op_wait(lace_stack *net, lace_op op);
 
 /* ----------------------------------------------------------------------------
  * Sinks and sources
  *
- * A *sink* is where received bytes go: a region of memory, in which every byte lands at its last place as it comes, or a
- * `write` callback, to which bytes are offered in order. A *source* is where sent bytes come from.
+ * A *sink* is where received bytes go: a region of memory, in which every byte lands at its last place as it comes,
+ * or a `write` callback, to which bytes are offered in order. A *source* is where sent bytes come from.
  */
 
 /**
- * Takes `len` bytes at `data`, *borrowed for the call*; the first is byte `offset` of the stream. Bytes are offered in
- * ascending order, each until it was taken. Leaf.
+ * Takes `len` bytes at `data`, *borrowed for the call*; the first is byte `offset` of the stream. Bytes are offered
+ * in ascending order, each until it was taken. Leaf.
  *
  * Returns how many were taken, 0 to `len`: the rest is offered again later, and the peer is held back meanwhile.
  * Negative: the operation ends with that result, and the peer is told.
@@ -1141,10 +1103,10 @@ int64_t lace_op_wait(lace_stack *net,
 typedef int64_t (*lace_write)(void *ctx, uint64_t offset, const void *data, uint32_t len);
 
 /**
- * Where received bytes go. Set up by `lace_sink_memory`, `lace_sink_write` or `lace_sink_discard`; copied by the call that
- * starts an operation. What it names must live until the operation has ended.
+ * Where received bytes go. Set up by `lace_sink_memory`, `lace_sink_write` or `lace_sink_discard`; copied by the
+ * call that starts an operation. What it names must live until the operation has ended.
  */
-typedef struct lace_sink {
+struct lace_sink {
     /** Size of this struct. */
     uint32_t size;
     /** 0: discard; 1: memory; 2: write. */
@@ -1157,20 +1119,17 @@ typedef struct lace_sink {
     lace_write write;
     /** Passed to it. */
     void *ctx;
-} lace_sink;
+};
 
 /**
- * Sets up `*sink` (`size` is `sizeof *sink`) to put bytes into the `len` bytes at `memory`. Nothing beyond them is ever
- * written; bytes behind what an operation confirmed are undefined afterwards. What does not fit ends the operation with
- * `LACE_EFBIG`.
+ * Sets up `*sink` (`size` is `sizeof *sink`) to put bytes into the `len` bytes at `memory`. Nothing beyond them is
+ * ever written; bytes behind what an operation confirmed are undefined afterwards. What does not fit ends the
+ * operation with `LACE_EFBIG`.
  *
- * Returns 0; `LACE_EINVAL` for a wrong size; `LACE_EFAULT` for memory that contains address 0 or wraps. Memory that overlaps
- * the stack's own is refused where it is used.
+ * Returns 0; `LACE_EINVAL` for a wrong size; `LACE_EFAULT` for memory that contains address 0 or wraps. Memory that
+ * overlaps the stack's own is refused where it is used.
  */
-int lace_sink_memory(struct lace_sink *sink,
-                     size_t size,
-                     void *memory,
-                     size_t len);
+int lace_sink_memory(struct lace_sink *sink, size_t size, void *memory, size_t len);
 
 /**
  * Sets up `*sink` (`size` is `sizeof *sink`) to offer bytes to `write`.
@@ -1187,19 +1146,244 @@ int lace_sink_write(struct lace_sink *sink, size_t size, lace_write write, void 
 int lace_sink_discard(struct lace_sink *sink, size_t size);
 
 /* ----------------------------------------------------------------------------
+ * DHCP
+ *
+ * A NIC gets its address from a server (RFC 2131), or by BOOTP. The operation ends when the address is set; closing
+ * it leaves the lease with the NIC, where it takes neither an operation nor a socket: `lace_poll` renews it until it
+ * is released, until the host sets an address of its own, or until it is lost.
+ */
+
+/** For `lace_dhcp.timeout_ms`: try for ever. */
+#define LACE_FOREVER 4294967295
+/** `lace_dhcp_state`: DHCP does not run. */
+#define LACE_DHCP_OFF 0
+/** `lace_dhcp_state`: the NIC has its address; while it is renewed, too. */
+#define LACE_DHCP_BOUND 1
+/** `lace_dhcp_state`: on its way there, or giving it back. */
+#define LACE_DHCP_BUSY 2
+
+/**
+ * What to ask for. Set up by `lace_dhcp_init`; copied at start. The texts and lists are *borrowed for the call* that
+ * starts the operation; together they hold at most 232 bytes.
+ */
+struct lace_dhcp {
+    /** Size of this struct. */
+    uint32_t size;
+    /** How long to try, in milliseconds; 0: 90000; `LACE_FOREVER`. */
+    uint32_t timeout_ms;
+    /** Address to ask for again; none: any. */
+    struct lace_ip ip;
+    /** 1: ask for `ip` straight away, without looking for servers first (INIT-REBOOT). */
+    uint8_t reboot;
+    /** 1: keep the NIC's address and ask for the other parameters alone (DHCPINFORM). */
+    uint8_t inform;
+    /** 1, the default: ask for answers by broadcast. */
+    uint8_t broadcast;
+    /** 1, the default: take BOOTP replies. */
+    uint8_t bootp;
+    /** 1, the default: ask by ARP whether another host has the address before it is used. */
+    uint8_t probe;
+    /** 1, the default: take classless routes (option 121). */
+    uint8_t classless_routes;
+    /** 1: say that this is a PXE client, and take boot data from a proxyDHCP server. */
+    uint8_t pxe;
+    /** 1: send `arch` (option 93). */
+    uint8_t has_arch;
+    /** Client system architecture (RFC 4578). */
+    uint16_t arch;
+    /** 1: send `ndi` (option 94). */
+    uint8_t has_ndi;
+    /** Network interface identifier: type, major, minor. */
+    uint8_t ndi[3];
+    /** 0. */
+    uint8_t reserved[2];
+    /** How long to wait for a proxyDHCP server, in milliseconds; 0: 1000 for a PXE client, else not at all. */
+    uint32_t proxy_wait_ms;
+    /** Lease time to ask for, in seconds; 0: leave it to the server. */
+    uint32_t lease_s;
+    /** Host name (option 12), NUL-terminated, or NULL. */
+    const char *host_name;
+    /** Vendor class (option 60), NUL-terminated, or NULL. */
+    const char *vendor_class;
+    /** User class (option 77), NUL-terminated, sent as it is, or NULL. */
+    const char *user_class;
+    /** Client identifier (option 61), its type byte in front, or NULL. */
+    const uint8_t *client_id;
+    /** Machine identifier (option 97): 16 bytes, or NULL. */
+    const uint8_t *uuid;
+    /** Codes of options to ask for beside the usual ones, at most 16. */
+    const uint8_t *parameters;
+    /** Options to send with every message, each as code, length and value. */
+    const uint8_t *options;
+    /** Bytes of `client_id`. */
+    uint32_t client_id_len;
+    /** Bytes of `parameters`. */
+    uint32_t parameters_len;
+    /** Bytes of `options`. */
+    uint32_t options_len;
+    /** 0. */
+    uint32_t reserved2;
+    /** Optional. */
+    lace_done done;
+    /** Passed to it. */
+    void *ctx;
+};
+
+/**
+ * What the servers granted. Set up by `lace_lease_init`; filled in while the operation runs, complete when it has
+ * ended with 0. It holds its texts itself, and `boot_server.name` points into it: do not copy it. It must live until
+ * the operation was closed.
+ */
+struct lace_lease {
+    /** Size of this struct. */
+    uint32_t size;
+    /** Length of the network's prefix in bits. */
+    uint32_t prefix;
+    /** The address. */
+    struct lace_ip ip;
+    /** The DHCP server; none for BOOTP. */
+    struct lace_ip server;
+    /** The first router; none if none was named. */
+    struct lace_ip gateway;
+    /** Name servers; the first none ends the list. */
+    struct lace_ip dns[3];
+    /** Seconds the lease lasts from the request on; 0xffffffff: for ever. */
+    uint32_t lease_s;
+    /** MTU of the link in bytes; 0: not told. */
+    uint32_t mtu;
+    /**
+     * Where to boot from: the address of option 150, of option 66, or of `siaddr`; else the name of option 66 or
+     * `sname`; else the DHCP server. A proxyDHCP or boot server's word counts before that.
+     */
+    struct lace_peer boot_server;
+    /** What to boot: option 67 or `file`; NUL-terminated, "" if not told. */
+    char boot_file[256];
+    /** Name of the boot server, if one was told. */
+    char boot_server_name[128];
+    /** Host name (option 12), or "". */
+    char host_name[64];
+    /** Domain (option 15), or "". */
+    char domain[128];
+    /** Root path (option 17), or "". */
+    char root_path[256];
+    /** Bytes of `options` in use. */
+    uint32_t options_len;
+    /** 1: not all options had room. */
+    uint32_t options_cut;
+    /** All options that came, for `lace_lease_option`. */
+    uint8_t options[1024];
+};
+
+/**
+ * Called when a NIC has lost its address: it expired, the server refused to prolong it, or another host has it. DHCP
+ * goes on looking for another. Upcall.
+ */
+typedef void (*lace_dhcp_lost)(void *ctx, lace_nic_id nic, const struct lace_ip *ip);
+
+/**
+ * Sets up `*dhcp`, `size` being `sizeof *dhcp`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_dhcp_init(struct lace_dhcp *dhcp, size_t size);
+
+/**
+ * Sets up `*lease`, `size` being `sizeof *lease`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_lease_init(struct lace_lease *lease, size_t size);
+
+/**
+ * Starts DHCP on a NIC; `dhcp` NULL: the usual request; `lease` NULL: nobody wants to know more than that the
+ * address is set. What ran on that NIC before is ended. The operation's result is 0.
+ *
+ * Returns the operation; `LACE_EFAULT`; `LACE_EINVAL` for options that do not parse, or that the client sets itself;
+ * `LACE_ENAMETOOLONG` for more texts than fit; `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The
+ * operation fails with `LACE_ETIMEDOUT`: no usable answer; its detail has the text of the last refusal.
+ */
+lace_op lace_dhcp_start(lace_stack *net, lace_nic_id nic, const struct lace_dhcp *dhcp, struct lace_lease *lease);
+
+/**
+ * Option `code` as it came, all its parts put together: as much as fits into the `size` bytes at `buffer`, which may
+ * be NULL when `size` is 0. Options that have to do with booting are a proxyDHCP or boot server's, if one had them.
+ *
+ * Returns the option's whole length; `LACE_ENOENT`: it did not come; `LACE_EFAULT`, `LACE_EINVAL`.
+ */
+int lace_lease_option(const struct lace_lease *lease, uint8_t code, void *buffer, size_t size);
+
+/**
+ * Gives a NIC's address back to its server. The address goes when the message has left, at latest after a second.
+ *
+ * Returns 0; `LACE_EADDRNOTAVAIL`: it has none from DHCP; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_dhcp_release(lace_stack *net, lace_nic_id nic);
+
+/**
+ * Ends DHCP on a NIC without a word to the server: an address that it has set goes.
+ *
+ * Returns 0; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_dhcp_stop(lace_stack *net, lace_nic_id nic);
+
+/**
+ * What DHCP does on a NIC.
+ *
+ * Returns `LACE_DHCP_OFF`, `LACE_DHCP_BOUND` or `LACE_DHCP_BUSY`; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_dhcp_state(lace_stack *net, lace_nic_id nic);
+
+/**
+ * Has `lost` (NULL: nobody) called with `ctx` when a NIC loses an address that DHCP had set.
+ *
+ * Returns 0; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_dhcp_on_lost(lace_stack *net, lace_nic_id nic, lace_dhcp_lost lost, void *ctx);
+
+/* ----------------------------------------------------------------------------
+ * Names
+ *
+ * Which name servers are asked. Those that the host names come before those of DHCP leases.
+ */
+
+/**
+ * Sets the name servers that the host names, in the order in which they are asked: `n` addresses at `servers`, at
+ * most 6; 0 for none.
+ *
+ * Returns 0; `LACE_EINVAL` for too many or an address that no host can have; `LACE_EFAULT`, `LACE_EAFNOSUPPORT`,
+ * `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_dns_set(lace_stack *net, const struct lace_ip *servers, uint32_t n);
+
+/**
+ * Name server number `index`, from 0, in the order in which they are asked: into `*server`.
+ *
+ * Returns 0; `LACE_EADDRNOTAVAIL`: there are no more; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_dns_get(lace_stack *net, uint32_t index, struct lace_ip *server);
+
+/**
+ * Sets the domains that are tried for names without a dot: `domains`, NUL-terminated, with spaces between, at most
+ * 128 bytes; "" or NULL for none, and then those of leases count.
+ *
+ * Returns 0; `LACE_ENAMETOOLONG`, `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_dns_set_search(lace_stack *net, const char *domains);
+
+/* ----------------------------------------------------------------------------
  * Ping
  *
  * Echo requests (RFC 792) to one host.
  */
 
 /** What to ask. Set up by `lace_ping_init`; copied at start. */
-typedef struct lace_ping {
+struct lace_ping {
     /** Size of this struct. */
     uint32_t size;
     /** How often; 0: once. */
     uint32_t count;
     /** Whom. */
-    lace_peer peer;
+    struct lace_peer peer;
     /** Bytes of payload; default 56. */
     uint32_t payload;
     /** Time between requests in milliseconds; 0: 1000. */
@@ -1220,10 +1404,10 @@ typedef struct lace_ping {
     lace_done done;
     /** Passed to both. */
     void *ctx;
-} lace_ping;
+};
 
 /** What came of it so far. Set up by `lace_ping_stats_init`. Times in microseconds. */
-typedef struct lace_ping_stats {
+struct lace_ping_stats {
     /** Size of this struct. */
     uint32_t size;
     /** Requests sent. */
@@ -1240,7 +1424,7 @@ typedef struct lace_ping_stats {
     uint32_t mean_us;
     /** Longest round trip. */
     uint32_t max_us;
-} lace_ping_stats;
+};
 
 /**
  * Sets up `*ping`, `size` being `sizeof *ping`.
@@ -1252,12 +1436,12 @@ int lace_ping_init(struct lace_ping *ping, size_t size);
 /**
  * Starts to ping. The operation's result is the number of answers, at least 1.
  *
- * Returns the operation; `LACE_EINVAL`, `LACE_EMSGSIZE` for a payload above 65507 bytes; `LACE_EMFILE`, `LACE_EFAULT`, `LACE_EBADF`,
- * `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ETIMEDOUT`: no answer; `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and
- * `LACE_ECONNREFUSED`, also by ICMP (see its detail); `LACE_EMSGSIZE`: more than fits where fragmenting is not allowed.
+ * Returns the operation; `LACE_EINVAL`, `LACE_EMSGSIZE` for a payload above 65507 bytes; `LACE_EMFILE`,
+ * `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ETIMEDOUT`: no answer;
+ * `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and `LACE_ECONNREFUSED`, also by ICMP (see its detail); `LACE_EMSGSIZE`:
+ * more than fits where fragmenting is not allowed.
  */
-lace_op lace_ping_start(lace_stack *net,
-                        const struct lace_ping *ping);
+lace_op lace_ping_start(lace_stack *net, const struct lace_ping *ping);
 
 /**
  * Sets up `*stats`, `size` being `sizeof *stats`.
@@ -1269,17 +1453,85 @@ int lace_ping_stats_init(struct lace_ping_stats *stats, size_t size);
 /**
  * What came of a ping so far: fills in `*stats`.
  *
- * Returns 0; `LACE_EINVAL` for an operation that is no ping, or `*stats` that was not set up; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
+ * Returns 0; `LACE_EINVAL` for an operation that is no ping, or `*stats` that was not set up; `LACE_EFAULT`,
+ * `LACE_EBADF`, `LACE_EBUSY`.
  */
-int lace_ping_result(lace_stack *net,
-                     lace_op op,
-                     struct lace_ping_stats *stats);
+int lace_ping_result(lace_stack *net, lace_op op, struct lace_ping_stats *stats);
+
+/* ----------------------------------------------------------------------------
+ * TFTP
+ *
+ * Receiving a file (RFC 1350) with options (RFC 2347 to 2349) and windows (RFC 7440). What is left at 0 is
+ * negotiated: the largest block that fits the link, a window of 32 blocks, less where that does not arrive. Servers
+ * that know no options are served as well.
+ */
+
+/**
+ * What to receive. Set up by `lace_tftp_get_init`; copied at start; the texts must live until the operation has
+ * ended.
+ */
+struct lace_tftp_get {
+    /** Size of this struct. */
+    uint32_t size;
+    /** Block size in bytes, 8 to 65464; 0: what fits one packet of the link. The server may choose less. */
+    uint16_t blksize;
+    /** Blocks that come without being acknowledged one by one, 1 to 32767; 0: 32. The server may choose less. */
+    uint16_t windowsize;
+    /** The server; port 0: 69. */
+    struct lace_peer server;
+    /** Mandatory: name of the file, as the server knows it. */
+    const char *path;
+    /**
+     * Longest wait before a packet is repeated, in milliseconds, up to 255000; 0: 1000. The server is asked for the
+     * same.
+     */
+    uint32_t timeout_ms;
+    /** Waits for the whole timeout in a row, without an answer, before the transfer fails; 0: 8. */
+    uint32_t retries;
+    /** How long a `write` sink may take nothing before the transfer fails, in milliseconds; 0: 120000. */
+    uint32_t sink_stall_ms;
+    /** 0. */
+    uint32_t reserved;
+    /** Optional: bytes confirmed, of the file's size if the server tells it. */
+    lace_progress progress;
+    /** Optional. */
+    lace_done done;
+    /** Passed to both. */
+    void *ctx;
+};
+
+/**
+ * Sets up `*get`, `size` being `sizeof *get`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_tftp_get_init(struct lace_tftp_get *get, size_t size);
+
+/**
+ * Starts to receive a file into `*sink`. The operation's result is the number of bytes; bytes of a memory sink
+ * beyond what was confirmed (see its progress) are undefined.
+ *
+ * Returns the operation; `LACE_EFAULT`, also for memory of the sink that contains address 0, wraps, or overlaps the
+ * stack's; `LACE_EINVAL`: no server, an empty path, numbers out of range; `LACE_ENAMETOOLONG`; `LACE_EMFILE`;
+ * `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`, `LACE_EACCES`,
+ * `LACE_EREMOTEIO` and others for what the server says (see its detail); `LACE_ETIMEDOUT`: no answer;
+ * `LACE_ECONNREFUSED`: nothing listens there; `LACE_EFBIG`: the sink is too small; `LACE_EPROTO`; `LACE_ETIME`: the
+ * sink stalled; what the sink said.
+ */
+lace_op lace_tftp_get_start(lace_stack *net, const struct lace_tftp_get *get, const struct lace_sink *sink);
+
+/**
+ * What was agreed with the server: the block size in bytes and the window in blocks. Either pointer may be NULL.
+ *
+ * Returns 0; `LACE_EINVAL` for an operation that is no TFTP transfer; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_tftp_agreed(lace_stack *net, lace_op op, uint16_t *blksize, uint16_t *windowsize);
 
 /* ----------------------------------------------------------------------------
  * Statistics
  *
- * One counter for each kind of drop and for each event worth counting, numbered from 0. They wrap at 2^32. Numbers keep their
- * meaning; new ones are added at the end.
+ * One counter for each kind of drop and for each event worth counting, numbered from 0. They wrap at 2^32. Numbers
+ * keep their meaning; new ones are added at the end.
  */
 
 /** How many counters there are. */

@@ -3,6 +3,8 @@
 //! Addresses are in network order, ports in host order. A server is a `lace_peer`: a name to look up, or an address.
 
 use super::results::{LACE_EAFNOSUPPORT, LACE_EFAULT, LACE_EINVAL, LACE_EMSGSIZE, LACE_ENAMETOOLONG, LACE_OK};
+use super::sink::CText;
+use crate::client::operation::Server;
 use core::ffi::{c_char, c_int};
 use core::net::Ipv4Addr;
 
@@ -37,6 +39,10 @@ impl From<Ipv4Addr> for lace_ip {
 }
 
 impl lace_ip {
+    /// No address.
+    #[allow(dead_code)] // Not without any client.
+    pub(super) const NONE: lace_ip = lace_ip { family: LACE_IP_NONE, zone: 0, reserved: [0; 2], bytes: [0; 16] };
+
     /// The address as the core has it; unspecified for none.
     pub(super) fn v4(&self) -> Result<Ipv4Addr, i32> {
         let [a, b, c, d, ..] = self.bytes;
@@ -66,8 +72,8 @@ pub(super) fn v4_at(ip: *const lace_ip) -> Result<Ipv4Addr, i32> {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct lace_peer {
-    /// Name, or address as text, NUL-terminated; NULL: `ip` counts. *Borrowed for the call* that starts the operation
-    /// unless that call says otherwise.
+    /// Name, or address as text, NUL-terminated; NULL: `ip` counts. Must live until the operation that was given it
+    /// has ended.
     pub name: *const c_char,
     /// Address, when there is no name.
     pub ip: lace_ip,
@@ -76,6 +82,32 @@ pub struct lace_peer {
     /// 0.
     pub reserved: u16,
 }
+
+impl lace_peer {
+    /// Nobody.
+    #[allow(dead_code)] // Not without any client.
+    pub(super) const NONE: lace_peer = lace_peer { name: core::ptr::null(), ip: lace_ip::NONE, port: 0, reserved: 0 };
+
+    /// The server as the core has it; an address as text is read here.
+    #[allow(dead_code)] // Not without a client that has a server.
+    pub(super) fn to_server(self) -> Result<Server<CText>, i32> {
+        if self.reserved != 0 {
+            return Err(LACE_EINVAL);
+        }
+        if self.name.is_null() {
+            return Ok(Server { name: None, addr: self.ip.v4()?, port: self.port });
+        }
+        let name = text(self.name, MAX_NAME)?;
+        match parse_v4(name) {
+            Some(addr) => Ok(Server { name: None, addr, port: self.port }),
+            None if name.is_empty() => Err(LACE_EINVAL),
+            None => Ok(Server { name: Some(CText::new(name)), addr: Ipv4Addr::UNSPECIFIED, port: self.port }),
+        }
+    }
+}
+
+/// Longest name of a host in bytes (RFC 1035 §2.3.4).
+const MAX_NAME: usize = 254;
 
 /// The bytes of a NUL-terminated text of at most `max` bytes; `LACE_ENAMETOOLONG` for a longer one.
 pub(super) fn text<'t>(text: *const c_char, max: usize) -> Result<&'t [u8], i32> {
@@ -120,7 +152,8 @@ pub unsafe extern "C" fn lace_ip_v4(ip: *mut lace_ip, a: u8, b: u8, c: u8, d: u8
 
 /// Reads an address from `text`, NUL-terminated, such as "192.0.2.1", into `*ip`.
 ///
-/// Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for anything that is no address, in which case `*ip` is unchanged.
+/// Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for anything that is no address, in which case `*ip` is
+/// unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_ip_parse(text: *const c_char, ip: *mut lace_ip) -> c_int {
     let bytes = match self::text(text, 64) {
@@ -142,8 +175,8 @@ pub const LACE_IP_TEXT: u32 = 46;
 
 /// Writes `*ip` as NUL-terminated text of at most `size` bytes to `text`; no address is written as "".
 ///
-/// Returns the length without the NUL; `LACE_EFAULT` for NULL; `LACE_EMSGSIZE` when it does not fit (`LACE_IP_TEXT` bytes
-/// always do); `LACE_EAFNOSUPPORT`.
+/// Returns the length without the NUL; `LACE_EFAULT` for NULL; `LACE_EMSGSIZE` when it does not fit (`LACE_IP_TEXT`
+/// bytes always do); `LACE_EAFNOSUPPORT`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_ip_format(ip: *const lace_ip, text: *mut c_char, size: usize) -> c_int {
     if ip.is_null() || text.is_null() {

@@ -220,8 +220,8 @@ impl Block {
 /// Carves the block at `start`; returns the head.
 ///
 /// # Safety
-/// `start` is aligned to [`ALIGN`] and begins at least `layout.total` bytes, given over to the stack, where `layout` is
-/// that of `config`.
+/// `start` is aligned to [`ALIGN`] and begins at least `layout.total` bytes, given over to the stack, where `layout`
+/// is that of `config`.
 pub unsafe fn carve(
     start: *mut u8,
     config: &lace_config,

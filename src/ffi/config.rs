@@ -1,7 +1,7 @@
 //! # Configuration
 //!
-//! Limits are numbers of the configuration, not of the library: a stack takes one block of memory from its caller, as large
-//! as `lace_stack_size` says for them, and no other. All knobs of a stack:
+//! Limits are numbers of the configuration, not of the library: a stack takes one block of memory from its caller, as
+//! large as `lace_stack_size` says for them, and no other. All knobs of a stack:
 //!
 //! | field | default | full | what |
 //! |---|---|---|---|

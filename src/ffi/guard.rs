@@ -1,6 +1,6 @@
-//! The head of a stack's memory: what callbacks may look at while the stack works. It knows whether the core is borrowed,
-//! whether a pass or an upcall runs, and what callbacks have asked for that has to wait. Every call of C's goes through
-//! here, so that the core is never borrowed twice.
+//! The head of a stack's memory: what callbacks may look at while the stack works. It knows whether the core is
+//! borrowed, whether a pass or an upcall runs, and what callbacks have asked for that has to wait. Every call of C's
+//! goes through here, so that the core is never borrowed twice.
 
 use super::arena::{ALIGN, Core};
 use super::config::lace_config;
@@ -103,7 +103,8 @@ impl lace_stack {
         result
     }
 
-    /// A call of C's that does not block. Outside a pass it reads the clock first, because the last pass may be long ago.
+    /// A call of C's that does not block. Outside a pass it reads the clock first, because the last pass may be long
+    /// ago.
     ///
     /// # Errors
     /// `LACE_EBUSY` from a leaf callback; `LACE_ENETDOWN` while the stack is being stopped.

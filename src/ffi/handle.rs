@@ -1,5 +1,5 @@
-//! Handles: what C holds instead of pointers. A handle is a positive number of four parts that tells its kind, the place
-//! in the table and the place's generation, so that a stale one, or one of another kind, is found out.
+//! Handles: what C holds instead of pointers. A handle is a positive number of four parts that tells its kind, the
+//! place in the table and the place's generation, so that a stale one, or one of another kind, is found out.
 
 use super::results::LACE_EBADF;
 use crate::storage::slots::Key;

@@ -1,7 +1,7 @@
 //! # Raw hooks
 //!
-//! For protocols the stack does not know: a handler for an EtherType or an IP protocol, and frames or packets that are sent
-//! as they are given.
+//! For protocols the stack does not know: a handler for an EtherType or an IP protocol, and frames or packets that
+//! are sent as they are given.
 
 use super::addr::{lace_ip, v4_at};
 use super::guard::{enter, lace_stack};
@@ -77,8 +77,8 @@ impl lace_packet {
     }
 }
 
-/// Called for each frame or packet of a raw hook. Upcall. `*packet` and what it names are *borrowed for the call*, whatever
-/// is closed meanwhile.
+/// Called for each frame or packet of a raw hook. Upcall. `*packet` and what it names are *borrowed for the call*,
+/// whatever is closed meanwhile.
 pub type lace_hook_handler = Option<unsafe extern "C" fn(ctx: *mut c_void, packet: *const lace_packet)>;
 
 fn open(net: *mut lace_stack, hook: Hook, handler: lace_hook_handler, ctx: *mut c_void) -> i32 {
@@ -97,11 +97,12 @@ fn open(net: *mut lace_stack, hook: Hook, handler: lace_hook_handler, ctx: *mut 
     }))
 }
 
-/// Has frames of an EtherType, such as 0x88cc, handed to `handler` with `ctx`; a VLAN tag is looked through. Both must live
-/// until the hook is closed.
+/// Has frames of an EtherType, such as 0x88cc, handed to `handler` with `ctx`; a VLAN tag is looked through. Both
+/// must live until the hook is closed.
 ///
-/// Returns the hook; `LACE_EINVAL` for IPv4, ARP and numbers below 0x600; `LACE_EADDRINUSE`: there is a hook for it; `LACE_EMFILE`:
-/// `lace_config.hooks` is reached; `LACE_EFAULT` without a handler; `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
+/// Returns the hook; `LACE_EINVAL` for IPv4, ARP and numbers below 0x600; `LACE_EADDRINUSE`: there is a hook for it;
+/// `LACE_EMFILE`: `lace_config.hooks` is reached; `LACE_EFAULT` without a handler; `LACE_EBADF`, `LACE_EBUSY`,
+/// `LACE_ENETDOWN`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_hook_ethertype(
     net: *mut lace_stack,
@@ -116,7 +117,8 @@ pub unsafe extern "C" fn lace_hook_ethertype(
     open(net, Hook::EtherType(kind), handler, ctx)
 }
 
-/// Has IPv4 packets of a protocol, such as 1 for ICMP, handed to `handler` with `ctx`. ICMP is handled by the stack as well.
+/// Has IPv4 packets of a protocol, such as 1 for ICMP, handed to `handler` with `ctx`. ICMP is handled by the stack
+/// as well.
 ///
 /// Returns the hook; `LACE_EINVAL` for UDP and TCP; else as `lace_hook_ethertype`.
 #[unsafe(no_mangle)]
@@ -144,11 +146,11 @@ pub unsafe extern "C" fn lace_hook_close(net: *mut lace_stack, hook: lace_hook) 
     )
 }
 
-/// Sends the `len` bytes at `frame`, *borrowed for the call*, as they are: an Ethernet frame from the destination address on,
-/// without check sequence; padded to 60 bytes.
+/// Sends the `len` bytes at `frame`, *borrowed for the call*, as they are: an Ethernet frame from the destination
+/// address on, without check sequence; padded to 60 bytes.
 ///
-/// Returns 0; `LACE_EAGAIN`: the NIC has no room now; `LACE_EINVAL` for less than an Ethernet header; `LACE_EMSGSIZE`; `LACE_ENETDOWN`,
-/// `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`; what `nic.send` said.
+/// Returns 0; `LACE_EAGAIN`: the NIC has no room now; `LACE_EINVAL` for less than an Ethernet header;
+/// `LACE_EMSGSIZE`; `LACE_ENETDOWN`, `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`; what `nic.send` said.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_send_frame(
     net: *mut lace_stack,
@@ -166,8 +168,9 @@ pub unsafe extern "C" fn lace_send_frame(
     }))
 }
 
-/// Sends an IPv4 packet of `protocol` to `ip`: the stack finds the way and makes the headers below, the payload is the `n`
-/// pieces at `spans`, at most 4, *borrowed for the call*. `nic` 0: the one the route says. `src` NULL or none: the one that fits.
+/// Sends an IPv4 packet of `protocol` to `ip`: the stack finds the way and makes the headers below, the payload is
+/// the `n` pieces at `spans`, at most 4, *borrowed for the call*. `nic` 0: the one the route says. `src` NULL or
+/// none: the one that fits.
 ///
 /// Returns as `lace_udp_send`.
 #[unsafe(no_mangle)]

@@ -1,23 +1,24 @@
 //! # Host
 //!
-//! What the stack asks of the program around it: the time, chance, and in blocking calls a look at the watchdog and the
-//! keyboard. Callbacks are of two kinds.
+//! What the stack asks of the program around it: the time, chance, and in blocking calls a look at the watchdog and
+//! the keyboard. Callbacks are of two kinds.
 //!
-//! *Leaf callbacks* run inside the stack: `now_us`, `random`, `log`, all of the NIC's but `pump`, and the `write`, `read`,
-//! `map` and `release` of sinks and sources. In one of them, closing, cancelling and `lace_stack_stop` return 0 and take
-//! effect when the stack is left; every other call that takes the stack returns `LACE_EBUSY`.
+//! *Leaf callbacks* run inside the stack: `now_us`, `random`, `log`, all of the NIC's but `pump`, and the `write`,
+//! `read`, `map` and `release` of sinks and sources. In one of them, closing, cancelling and `lace_stack_stop` return
+//! 0 and take effect when the stack is left; every other call that takes the stack returns `LACE_EBUSY`.
 //!
 //! *Upcalls* run while the stack is at rest: `poll`, `idle`, the NIC's `pump`, handlers of datagrams and raw hooks,
 //! `progress`, `done`. In one of them every call that does not block works; `lace_poll` and whatever waits return
-//! `LACE_EBUSY`. Closing and cancelling take effect at once, but memory lent to the upcall stays valid until it returns.
-//! `lace_stack_stop`, `lace_nic_reset` and `lace_nic_remove` return 0 and wait until the outermost upcall has returned.
-//! `lace_input` is accepted from `pump`, from `poll` and from outside only.
+//! `LACE_EBUSY`. Closing and cancelling take effect at once, but memory lent to the upcall stays valid until it
+//! returns. `lace_stack_stop`, `lace_nic_reset` and `lace_nic_remove` return 0 and wait until the outermost upcall
+//! has returned. `lace_input` is accepted from `pump`, from `poll` and from outside only.
 //!
-//! Each stack is used by one thread at a time; different stacks have nothing in common. Interrupt handlers call nothing.
+//! Each stack is used by one thread at a time; different stacks have nothing in common. Interrupt handlers call
+//! nothing.
 
 use super::nic::CNic;
 use super::region::Region;
-use super::sink::{CLease, CPager, CReader, CText, CWriter};
+use super::sink::{CPager, CReader, CText, CWriter};
 use super::structs::{Sized32, init};
 use crate::storage::host::{Host, LogEvent};
 use crate::storage::time::{Duration, Instant};
@@ -29,22 +30,22 @@ use core::ffi::{c_int, c_void};
 pub struct lace_host {
     /// Size of this struct, set by `lace_host_init`.
     pub size: u32,
-    /// Bits of `now_us` that count, 32 or 64; default 64. A clock of 32 bits wraps after 71 minutes, and the stack must be
-    /// polled more often than that while anything is going on.
+    /// Bits of `now_us` that count, 32 or 64; default 64. A clock of 32 bits wraps after 71 minutes, and the stack
+    /// must be polled more often than that while anything is going on.
     pub clock_bits: u32,
     /// Passed to every callback here. Must live as long as the stack.
     pub ctx: *mut c_void,
-    /// Mandatory, leaf. Microseconds since any moment. May stand still for a while and step back by less than a second: time
-    /// then stands still for the stack.
+    /// Mandatory, leaf. Microseconds since any moment. May stand still for a while and step back by less than a
+    /// second: time then stands still for the stack.
     pub now_us: Option<unsafe extern "C" fn(ctx: *mut c_void) -> u64>,
     /// Mandatory, leaf. 32 random bits: ports and identifiers that strangers must not guess are made of them.
     pub random: Option<unsafe extern "C" fn(ctx: *mut c_void) -> u32>,
-    /// Optional, upcall. Called from blocking calls: feeds the watchdog, looks at the keyboard. A return other than 0 ends
-    /// the blocking call with `LACE_EINTR` after the operation was cancelled and its server told. It is called when the
-    /// NICs are empty, at most once a millisecond while frames flow, and at latest every 10 ms.
+    /// Optional, upcall. Called from blocking calls: feeds the watchdog, looks at the keyboard. A return other than 0
+    /// ends the blocking call with `LACE_EINTR` after the operation was cancelled and its server told. It is called
+    /// when the NICs are empty, at most once a millisecond while frames flow, and at latest every 10 ms.
     pub poll: Option<unsafe extern "C" fn(ctx: *mut c_void) -> c_int>,
-    /// Optional, upcall. Called from blocking calls when nothing is to be done for `max_us` microseconds: may sleep as
-    /// long, or until a frame comes. It need not sleep at all.
+    /// Optional, upcall. Called from blocking calls when nothing is to be done for `max_us` microseconds: may sleep
+    /// as long, or until a frame comes. It need not sleep at all.
     pub idle: Option<unsafe extern "C" fn(ctx: *mut c_void, max_us: u32)>,
     /// Optional, leaf. `event` is one of `LACE_LOG_...`, which say what `a` and `b` are.
     pub log: Option<unsafe extern "C" fn(ctx: *mut c_void, event: u32, a: u64, b: u64)>,
@@ -101,7 +102,10 @@ impl Host for CHost {
     type Reader = CReader;
     type Pager = CPager;
     type Text = CText;
-    type Lease = CLease;
+    #[cfg(feature = "dhcp")]
+    type Lease = super::dhcp::CLease;
+    #[cfg(not(feature = "dhcp"))]
+    type Lease = super::sink::NoLease;
 
     fn random(&mut self) -> u32 {
         match self.calls.random {
@@ -144,8 +148,8 @@ impl Clock {
         self.now
     }
 
-    /// The time that belongs to the reading `raw`. A clock that stands still, or stepped back, makes time stand still; one
-    /// that went round goes on.
+    /// The time that belongs to the reading `raw`. A clock that stands still, or stepped back, makes time stand
+    /// still; one that went round goes on.
     pub fn read(&mut self, raw: u64) -> Instant {
         let raw = raw & self.mask;
         let passed = raw.wrapping_sub(self.last) & self.mask;

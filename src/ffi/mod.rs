@@ -1,8 +1,8 @@
-//! The C ABI, one file for each section of `bootlace.h`; their order is in `build.rs`. The only place where `unsafe` may stand:
-//! everything below works on slices and on the host traits of `storage`.
+//! The C ABI, one file for each section of `bootlace.h`; their order is in `build.rs`. The only place where `unsafe`
+//! may stand: everything below works on slices and on the host traits of `storage`.
 //!
-//! What belongs to no section: `guard` (the head of a stack: who may call what when), `arena` (who gets which part of the
-//! block), `region` (the caller's memory), `handle`, `structs` (structs that grow), `run` (passes and upcalls).
+//! What belongs to no section: `guard` (the head of a stack: who may call what when), `arena` (who gets which part of
+//! the block), `region` (the caller's memory), `handle`, `structs` (structs that grow), `run` (passes and upcalls).
 
 #![allow(unsafe_code)]
 #![allow(non_camel_case_types)] // C's names.
@@ -11,6 +11,9 @@
 
 pub mod addr;
 pub mod config;
+#[cfg(feature = "dhcp")]
+pub mod dhcp;
+pub mod dns;
 pub mod hook;
 pub mod host;
 pub mod net;
@@ -22,6 +25,8 @@ pub mod results;
 pub mod sink;
 pub mod stack;
 pub mod stats;
+#[cfg(feature = "tftp")]
+pub mod tftp;
 pub mod udp;
 
 mod arena;

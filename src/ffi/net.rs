@@ -1,7 +1,7 @@
 //! # Addresses of NICs, routes, groups
 //!
-//! A NIC has up to 4 addresses, each with the length of its network prefix, up to 4 multicast groups, and any number of
-//! routes within the configuration's limit. DHCP adds and removes what its lease says by the same rules.
+//! A NIC has up to 4 addresses, each with the length of its network prefix, up to 4 multicast groups, and any number
+//! of routes within the configuration's limit. DHCP adds and removes what its lease says by the same rules.
 
 use super::addr::{lace_ip, v4_at};
 use super::guard::{enter, lace_stack};
@@ -16,9 +16,11 @@ use crate::stack::route::{Route, RouteOrigin};
 use core::ffi::c_int;
 use core::net::Ipv4Addr;
 
-/// Gives a NIC the address `ip` in a network whose prefix has `prefix` bits, 0 to 32; changes the prefix of one it has.
+/// Gives a NIC the address `ip` in a network whose prefix has `prefix` bits, 0 to 32; changes the prefix of one it
+/// has. An address that DHCP had set goes.
 ///
-/// Returns 0; `LACE_EINVAL` for an address that no host can have; `LACE_EMFILE`: it has 4; `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+/// Returns 0; `LACE_EINVAL` for an address that no host can have; `LACE_EMFILE`: it has 4; `LACE_EBADF`,
+/// `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_addr_add(
     net: *mut lace_stack,
@@ -35,6 +37,8 @@ pub unsafe extern "C" fn lace_addr_add(
             return Err(LACE_EINVAL);
         }
         net.call(|core| {
+            #[cfg(feature = "dhcp")]
+            core.engine.dhcp_stop(id);
             let interface = core.engine.stack.interface_mut(id).ok_or(LACE_EBADF)?;
             if interface.add_address(cidr) { Ok(()) } else { Err(LACE_EMFILE) }
         })
@@ -56,7 +60,8 @@ pub unsafe extern "C" fn lace_addr_remove(net: *mut lace_stack, nic: lace_nic_id
     }))
 }
 
-/// The address number `index`, from 0, of a NIC: into `*ip`, and the length of its prefix into `*prefix` unless that is NULL.
+/// The address number `index`, from 0, of a NIC: into `*ip`, and the length of its prefix into `*prefix` unless that
+/// is NULL.
 ///
 /// Returns 0; `LACE_EADDRNOTAVAIL`: it has no more; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
@@ -123,8 +128,8 @@ pub unsafe extern "C" fn lace_route_init(route: *mut lace_route, size: usize) ->
 
 /// Adds a route, in place of one to the same network through the same NIC.
 ///
-/// Returns 0; `LACE_EINVAL` for a prefix above 32 bits or a gateway that no host can be; `LACE_EMFILE`: `lace_config.routes` is
-/// reached; `LACE_EBADF`, `LACE_EFAULT`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+/// Returns 0; `LACE_EINVAL` for a prefix above 32 bits or a gateway that no host can be; `LACE_EMFILE`:
+/// `lace_config.routes` is reached; `LACE_EBADF`, `LACE_EFAULT`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_route_add(net: *mut lace_stack, route: *const lace_route) -> c_int {
     status(enter(net).and_then(|net| {

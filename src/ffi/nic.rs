@@ -1,9 +1,9 @@
 //! # NICs
 //!
-//! A driver lends received frames when it is asked (`recv`, `release`), or pushes them (`lace_input`, and `pump`, which asks
-//! it to); it may do both. It sends frames it is given (`send`), gathered from several spans if it can, else from one
-//! buffer: its own (`tx_buffer`) or the stack's. A driver that keeps what it was given after `send` has returned is
-//! *asynchronous*: it sets `LACE_NIC_ASYNC` and says `lace_nic_tx_done` later.
+//! A driver lends received frames when it is asked (`recv`, `release`), or pushes them (`lace_input`, and `pump`,
+//! which asks it to); it may do both. It sends frames it is given (`send`), gathered from several spans if it can,
+//! else from one buffer: its own (`tx_buffer`) or the stack's. A driver that keeps what it was given after `send` has
+//! returned is *asynchronous*: it sets `LACE_NIC_ASYNC` and says `lace_nic_tx_done` later.
 
 use super::arena::Core;
 use super::guard::{enter, lace_stack};
@@ -46,8 +46,8 @@ pub const LACE_FRAME_VLAN_STRIPPED: u32 = 4;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct lace_frame {
-    /// The Ethernet frame from the destination address on, with or without its check sequence, at any alignment. *Lent until
-    /// release*; never written to.
+    /// The Ethernet frame from the destination address on, with or without its check sequence, at any alignment.
+    /// *Lent until release*; never written to.
     pub data: *const c_void,
     /// Bytes.
     pub len: u32,
@@ -79,34 +79,36 @@ pub struct lace_nic {
     pub caps: u32,
     /// Passed to every callback here. Must live until `lace_nic_remove` or the end of the stack.
     pub ctx: *mut c_void,
-    /// Mandatory, leaf. Sends one frame, the `n` spans one behind the other: one, unless `LACE_NIC_GATHER`. At least 60
-    /// bytes; the check sequence is the NIC's. The spans are *borrowed for the call*; with `LACE_NIC_ASYNC` and a `token`
-    /// other than 0 they are *lent until* `lace_nic_tx_done` of that token.
+    /// Mandatory, leaf. Sends one frame, the `n` spans one behind the other: one, unless `LACE_NIC_GATHER`. At least
+    /// 60 bytes; the check sequence is the NIC's. The spans are *borrowed for the call*; with `LACE_NIC_ASYNC` and a
+    /// `token` other than 0 they are *lent until* `lace_nic_tx_done` of that token.
     ///
-    /// A buffer lent by `tx_buffer` is given back by the next `send`, whatever that returns; `n` of 0 gives it back unused.
+    /// A buffer lent by `tx_buffer` is given back by the next `send`, whatever that returns; `n` of 0 gives it back
+    /// unused.
     ///
-    /// Returns 0; `LACE_EAGAIN`: nothing was sent, the stack tries again in the next pass or at `lace_nic_tx_done`; any
-    /// other negative number: the frame is lost, as on the wire.
+    /// Returns 0; `LACE_EAGAIN`: nothing was sent, the stack tries again in the next pass or at `lace_nic_tx_done`;
+    /// any other negative number: the frame is lost, as on the wire.
     pub send: Option<unsafe extern "C" fn(ctx: *mut c_void, spans: *const lace_span, n: u32, token: u32) -> c_int>,
-    /// Optional, leaf. Lends one received frame by filling in `*frame`. No second one is asked for before the first was
-    /// released.
+    /// Optional, leaf. Lends one received frame by filling in `*frame`. No second one is asked for before the first
+    /// was released.
     ///
     /// Returns 1 if there is one; 0 if not; negative: none, because of an error.
     pub recv: Option<unsafe extern "C" fn(ctx: *mut c_void, frame: *mut lace_frame) -> c_int>,
     /// Optional, leaf. Takes a frame that `recv` lent back.
     pub release: Option<unsafe extern "C" fn(ctx: *mut c_void, frame: *const lace_frame)>,
-    /// Optional, upcall. Asks the driver to hand over received frames by `lace_input`, as many as it likes, and to report
-    /// what it has sent and how its link is. Called again in the same pass as long as frames come.
+    /// Optional, upcall. Asks the driver to hand over received frames by `lace_input`, as many as it likes, and to
+    /// report what it has sent and how its link is. Called again in the same pass as long as frames come.
     pub pump: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
-    /// Optional, leaf. Lends a buffer of at least `len` bytes, aligned as the hardware wants it, for the next `send`; the
-    /// stack writes the frame into it. NULL: no room now, as `LACE_EAGAIN` from `send`. Not used with `LACE_NIC_GATHER` and
-    /// `LACE_NIC_ASYNC` together when file pages are sent.
+    /// Optional, leaf. Lends a buffer of at least `len` bytes, aligned as the hardware wants it, for the next `send`;
+    /// the stack writes the frame into it. NULL: no room now, as `LACE_EAGAIN` from `send`. Not used with
+    /// `LACE_NIC_GATHER` and `LACE_NIC_ASYNC` together when file pages are sent.
     pub tx_buffer: Option<unsafe extern "C" fn(ctx: *mut c_void, len: u32) -> *mut c_void>,
-    /// Optional, leaf. Returns 1 if the link is up, 0 if not. Asked when the NIC is added and about twice a second; without
-    /// it the link is up until `lace_nic_link` says otherwise.
+    /// Optional, leaf. Returns 1 if the link is up, 0 if not. Asked when the NIC is added and about twice a second;
+    /// without it the link is up until `lace_nic_link` says otherwise.
     pub link: Option<unsafe extern "C" fn(ctx: *mut c_void) -> c_int>,
-    /// Optional, leaf. Says which multicast addresses are wanted: `n` of 6 bytes each, one behind the other, *borrowed for
-    /// the call*. `promisc` 1: more than that, receive everything. Without it the NIC must receive all multicast frames.
+    /// Optional, leaf. Says which multicast addresses are wanted: `n` of 6 bytes each, one behind the other,
+    /// *borrowed for the call*. `promisc` 1: more than that, receive everything. Without it the NIC must receive all
+    /// multicast frames.
     pub set_rx_filter: Option<unsafe extern "C" fn(ctx: *mut c_void, macs: *const u8, n: u32, promisc: c_int)>,
     /// Hardware address: not zero, not a multicast one.
     pub mac: [u8; 6],
@@ -235,6 +237,9 @@ impl Nic for CNic {
 pub struct NicState {
     /// When to ask for the link again.
     pub next_link: Instant,
+    /// Whom to tell of a lost lease.
+    #[cfg(feature = "dhcp")]
+    pub lost: super::udp::Handler<super::dhcp::lace_dhcp_lost>,
 }
 
 fn check(nic: &lace_nic, net: &lace_stack) -> Result<(), i32> {
@@ -257,8 +262,9 @@ fn check(nic: &lace_nic, net: &lace_stack) -> Result<(), i32> {
 
 /// Adds a NIC; no frame leaves it before it has an address, DHCP runs on it, or something is sent over it by name.
 ///
-/// Returns its id; `LACE_EFAULT`, `LACE_EINVAL`: see the fields of `lace_nic`, and `lace_config.tx_frames` is at least 1 for a NIC
-/// without `tx_buffer`; `LACE_EMFILE`: `lace_config.nics` is reached; `LACE_EBUSY`; `LACE_ENETDOWN`.
+/// Returns its id; `LACE_EFAULT`, `LACE_EINVAL`: see the fields of `lace_nic`, and `lace_config.tx_frames` is at
+/// least 1 for a NIC without `tx_buffer`; `LACE_EMFILE`: `lace_config.nics` is reached; `LACE_EBUSY`;
+/// `LACE_ENETDOWN`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_nic_add(net: *mut lace_stack, nic: *const lace_nic) -> lace_nic_id {
     value(enter(net).and_then(|net| {
@@ -293,8 +299,8 @@ pub unsafe extern "C" fn lace_nic_remove(net: *mut lace_stack, nic: lace_nic_id)
     }))
 }
 
-/// Says that the NIC was reset and holds no frame any more: all its tokens are done. From an upcall it takes effect when
-/// the outermost upcall has returned.
+/// Says that the NIC was reset and holds no frame any more: all its tokens are done. From an upcall it takes effect
+/// when the outermost upcall has returned.
 ///
 /// Returns 0; `LACE_EBADF`.
 #[unsafe(no_mangle)]
@@ -309,7 +315,8 @@ pub unsafe extern "C" fn lace_nic_reset(net: *mut lace_stack, nic: lace_nic_id) 
 
 /// Says that an asynchronous NIC is done with the frame of `token`.
 ///
-/// Returns 0; `LACE_EBADF`; `LACE_EINVAL` for a token that is not out; `LACE_EBUSY` from a leaf callback: report from `pump`.
+/// Returns 0; `LACE_EBADF`; `LACE_EINVAL` for a token that is not out; `LACE_EBUSY` from a leaf callback: report from
+/// `pump`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_nic_tx_done(net: *mut lace_stack, nic: lace_nic_id, token: u32) -> c_int {
     status(enter(net).and_then(|net| {
@@ -410,6 +417,8 @@ impl Core {
     pub(super) fn remove_nic(&mut self, net: &lace_stack, handle: i32) {
         let Ok(nic) = nic_at(net, handle) else { return };
         self.engine.stack.reset_interface(nic, |_| ());
+        #[cfg(feature = "dhcp")]
+        self.engine.dhcp_stop(nic);
         self.engine.stack.remove_interface(nic);
         if let Some(entry) = net.nics.entries.get(usize::from(nic.0)) {
             entry.clear();

@@ -1,7 +1,8 @@
 //! # Operations
 //!
-//! Whatever takes time is an operation: `lace_..._start` gives a handle at once, `lace_poll` does the work. A result stays
-//! until the operation is closed. Every blocking form in `bootlace_sync.h` is start, wait and close, nothing more.
+//! Whatever takes time is an operation: `lace_..._start` gives a handle at once, `lace_poll` does the work. A result
+//! stays until the operation is closed. Every blocking form in `bootlace_sync.h` is start, wait and close, nothing
+//! more.
 
 use super::addr::lace_ip;
 use super::arena::Core;
@@ -18,8 +19,8 @@ use core::ffi::{c_char, c_int, c_void};
 /// Names an operation: positive.
 pub type lace_op = i32;
 
-/// Called when an operation has come further, at most once a pass. `done` and `total` in bytes, or in what the operation
-/// counts; `total` 0: not known. Upcall.
+/// Called when an operation has come further, at most once a pass. `done` and `total` in bytes, or in what the
+/// operation counts; `total` 0: not known. Upcall.
 pub type lace_progress = Option<unsafe extern "C" fn(ctx: *mut c_void, op: lace_op, done: u64, total: u64)>;
 
 /// Called once when an operation has ended, with its result. Upcall: it may close the operation and start others.
@@ -122,8 +123,8 @@ fn look(core: &Core, net: &lace_stack, op: lace_op) -> Result<Option<i64>, i32> 
 
 /// What has become of an operation.
 ///
-/// Returns `LACE_EAGAIN` while it runs; its result once it has ended: 0 or a count of what its kind says, or why it failed;
-/// `LACE_EBADF`, `LACE_EBUSY`.
+/// Returns `LACE_EAGAIN` while it runs; its result once it has ended: 0 or a count of what its kind says, or why it
+/// failed; `LACE_EBADF`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_op_status(net: *mut lace_stack, op: lace_op) -> i64 {
     let result = enter(net).and_then(|net| {
@@ -137,8 +138,8 @@ pub unsafe extern "C" fn lace_op_status(net: *mut lace_stack, op: lace_op) -> i6
     }
 }
 
-/// How far an operation is: `*done` of `*total`, in bytes or in what it counts; `*total` is 0 while it is not known. Either
-/// pointer may be NULL.
+/// How far an operation is: `*done` of `*total`, in bytes or in what it counts; `*total` is 0 while it is not known.
+/// Either pointer may be NULL.
 ///
 /// Returns 0; `LACE_EBADF`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
@@ -177,8 +178,8 @@ pub unsafe extern "C" fn lace_op_detail(net: *mut lace_stack, op: lace_op, detai
     }))
 }
 
-/// Has an operation call `progress` and `done` (either may be NULL) with `ctx`, instead of those it was started with. If it has
-/// ended and nobody was told, `done` is called in the next pass.
+/// Has an operation call `progress` and `done` (either may be NULL) with `ctx`, instead of those it was started with.
+/// If it has ended and nobody was told, `done` is called in the next pass.
 ///
 /// Returns 0; `LACE_EBADF`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
@@ -198,8 +199,8 @@ pub unsafe extern "C" fn lace_op_notify(
     }))
 }
 
-/// Cancels an operation: its peer is told, its result is `LACE_ECANCELED`. Nothing happens to one that has ended. Its handle
-/// stays until it is closed; nothing is written to its sink any more.
+/// Cancels an operation: its peer is told, its result is `LACE_ECANCELED`. Nothing happens to one that has ended. Its
+/// handle stays until it is closed; nothing is written to its sink any more.
 ///
 /// Returns 0; `LACE_EBADF`.
 #[unsafe(no_mangle)]
@@ -210,8 +211,8 @@ pub unsafe extern "C" fn lace_op_cancel(net: *mut lace_stack, op: lace_op) -> c_
     )
 }
 
-/// Closes an operation, after cancelling it if it still runs. Its handle is stale from now on, and no callback of its is
-/// called any more.
+/// Closes an operation, after cancelling it if it still runs. Its handle is stale from now on, and no callback of its
+/// is called any more.
 ///
 /// Returns 0; `LACE_EBADF`.
 #[unsafe(no_mangle)]
@@ -221,9 +222,9 @@ pub unsafe extern "C" fn lace_op_close(net: *mut lace_stack, op: lace_op) -> c_i
 
 /// Polls until an operation has ended, looking at `host.poll` meanwhile.
 ///
-/// Returns its result; `LACE_EINTR` when `host.poll` ended it: it is cancelled then, and yet to be closed; `LACE_ECANCELED` when
-/// the stack was stopped; `LACE_EBADF`, also when a callback closed it; `LACE_EBUSY` from a callback. A negative `op`, such as
-/// a failed start gives, is returned as it is.
+/// Returns its result; `LACE_EINTR` when `host.poll` ended it: it is cancelled then, and yet to be closed;
+/// `LACE_ECANCELED` when the stack was stopped; `LACE_EBADF`, also when a callback closed it; `LACE_EBUSY` from a
+/// callback. A negative `op`, such as a failed start gives, is returned as it is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_op_wait(net: *mut lace_stack, op: lace_op) -> i64 {
     if op < 0 {

@@ -2,7 +2,7 @@
 //!
 //! Echo requests (RFC 792) to one host.
 
-use super::addr::{lace_peer, parse_v4, text};
+use super::addr::lace_peer;
 use super::guard::{enter, lace_stack};
 use super::op::{Notify, lace_done, lace_op, lace_progress, start};
 use super::results::{LACE_EBADF, LACE_EINVAL, LACE_EOPNOTSUPP, code, status};
@@ -52,7 +52,7 @@ unsafe impl Sized32 for lace_ping {
         lace_ping {
             size: 0,
             count: 1,
-            peer: lace_peer { name: core::ptr::null(), ip: Default::default(), port: 0, reserved: 0 },
+            peer: lace_peer::NONE,
             payload: 56,
             interval_ms: 0,
             timeout_ms: 0,
@@ -77,9 +77,10 @@ pub unsafe extern "C" fn lace_ping_init(ping: *mut lace_ping, size: usize) -> c_
 
 /// Starts to ping. The operation's result is the number of answers, at least 1.
 ///
-/// Returns the operation; `LACE_EINVAL`, `LACE_EMSGSIZE` for a payload above 65507 bytes; `LACE_EMFILE`, `LACE_EFAULT`, `LACE_EBADF`,
-/// `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ETIMEDOUT`: no answer; `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and
-/// `LACE_ECONNREFUSED`, also by ICMP (see its detail); `LACE_EMSGSIZE`: more than fits where fragmenting is not allowed.
+/// Returns the operation; `LACE_EINVAL`, `LACE_EMSGSIZE` for a payload above 65507 bytes; `LACE_EMFILE`,
+/// `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ETIMEDOUT`: no answer;
+/// `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and `LACE_ECONNREFUSED`, also by ICMP (see its detail); `LACE_EMSGSIZE`:
+/// more than fits where fragmenting is not allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_ping_start(net: *mut lace_stack, ping: *const lace_ping) -> lace_op {
     let ping = match read(ping) {
@@ -104,10 +105,8 @@ pub unsafe extern "C" fn lace_ping_start(net: *mut lace_stack, ping: *const lace
 
 /// The address of a peer whose name, if any, is an address as text.
 fn host(peer: &lace_peer) -> Result<Ipv4Addr, i32> {
-    if peer.name.is_null() {
-        return peer.ip.v4();
-    }
-    parse_v4(text(peer.name, 255)?).ok_or(LACE_EOPNOTSUPP)
+    let server = peer.to_server()?;
+    if server.name.is_some() { Err(LACE_EOPNOTSUPP) } else { Ok(server.addr) }
 }
 
 /// What came of it so far. Set up by `lace_ping_stats_init`. Times in microseconds.
@@ -150,7 +149,8 @@ pub unsafe extern "C" fn lace_ping_stats_init(stats: *mut lace_ping_stats, size:
 
 /// What came of a ping so far: fills in `*stats`.
 ///
-/// Returns 0; `LACE_EINVAL` for an operation that is no ping, or `*stats` that was not set up; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
+/// Returns 0; `LACE_EINVAL` for an operation that is no ping, or `*stats` that was not set up; `LACE_EFAULT`,
+/// `LACE_EBADF`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_ping_result(net: *mut lace_stack, op: lace_op, stats: *mut lace_ping_stats) -> c_int {
     status(enter(net).and_then(|net| {

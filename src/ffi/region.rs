@@ -1,6 +1,6 @@
 //! Regions of the caller's memory: pointer and length, never a Rust reference that lives longer than one copy. The
-//! primitive that copies and sums is `storage::checksum`'s; here it is told where, and helped over targets that cannot
-//! load words from any address.
+//! primitive that copies and sums is `storage::checksum`'s; here it is told where, and helped over targets that
+//! cannot load words from any address.
 
 use super::results::LACE_EFAULT;
 use crate::storage::checksum::Sum;
@@ -8,8 +8,9 @@ use crate::storage::host::{Memory, OutOfBounds};
 use core::ffi::c_void;
 use core::ops::Range;
 
-/// Whether bulk copies go over aligned 32-bit words where source and destination agree: on machines whose compiler puts
-/// a word of a byte slice together from single bytes, or whose byte-slice code is longer (see `storage::checksum`).
+/// Whether bulk copies go over aligned 32-bit words where source and destination agree: on machines whose compiler
+/// puts a word of a byte slice together from single bytes, or whose byte-slice code is longer (see
+/// `storage::checksum`).
 const ALIGNED_WORDS: bool = cfg!(not(any(
     target_arch = "x86",
     target_arch = "x86_64",
@@ -28,8 +29,9 @@ pub struct Region {
 }
 
 impl Region {
-    /// The region of `len` bytes at `start`, for the caller to vouch for: that many bytes may be read and written there
-    /// until whatever uses the region has ended. `LACE_EFAULT` when it contains address 0, wraps, or overlaps `arena`.
+    /// The region of `len` bytes at `start`, for the caller to vouch for: that many bytes may be read and written
+    /// there until whatever uses the region has ended. `LACE_EFAULT` when it contains address 0, wraps, or overlaps
+    /// `arena`.
     pub fn new(start: *mut c_void, len: usize, arena: &Range<usize>) -> Result<Region, i32> {
         let at = start.addr();
         if at == 0 || at.checked_add(len).is_none() || overlaps(&(at..at.wrapping_add(len)), arena) {

@@ -2,8 +2,8 @@
 //!
 //! Every function that can fail returns `int` or `int64_t`: 0 or a count on success, one of the negative codes below
 //! otherwise. The numbers are those of Linux where Linux has one, never taken from the host's own headers.
-//! `LACE_EAGAIN` is not a failure: nothing was done, or nothing is finished yet; poll and ask again. A callback of the
-//! host's that fails may return any negative number; what ends because of it has that number as its result.
+//! `LACE_EAGAIN` is not a failure: nothing was done, or nothing is finished yet; poll and ask again. A callback of
+//! the host's that fails may return any negative number; what ends because of it has that number as its result.
 
 use crate::storage::error::Error;
 use core::ffi::{c_char, c_int};
@@ -147,8 +147,8 @@ pub(super) fn value(result: Result<i32, i32>) -> i32 {
     result.unwrap_or_else(|code| code)
 }
 
-/// The text of a result, in English, without punctuation: never NULL, static. A positive result is "success"; a number
-/// that is no `LACE_E...` code is "error of the host".
+/// The text of a result, in English, without punctuation: never NULL, static. A positive result is "success"; a
+/// number that is no `LACE_E...` code is "error of the host".
 #[unsafe(no_mangle)]
 pub extern "C" fn lace_strerror(result: i64) -> *const c_char {
     let text = match i32::try_from(result) {
@@ -203,8 +203,8 @@ pub extern "C" fn lace_version() -> u32 {
     LACE_VERSION
 }
 
-/// Whether a program compiled against the header of version `header` (pass `LACE_VERSION`) works with this library: the
-/// major numbers must agree (before 1.0 the minor ones too), and the library must not be the older one.
+/// Whether a program compiled against the header of version `header` (pass `LACE_VERSION`) works with this library:
+/// the major numbers must agree (before 1.0 the minor ones too), and the library must not be the older one.
 ///
 /// Returns 0, or `LACE_EOPNOTSUPP`.
 #[unsafe(no_mangle)]

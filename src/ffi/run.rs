@@ -1,5 +1,5 @@
-//! A pass over a stack: one reading of the clock, the frames that have come, then the timers, then what the host is to be
-//! told. Blocking calls are passes in a row. Upcalls are made here, while the core is not borrowed.
+//! A pass over a stack: one reading of the clock, the frames that have come, then the timers, then what the host is
+//! to be told. Blocking calls are passes in a row. Upcalls are made here, while the core is not borrowed.
 
 use super::arena::Core;
 use super::guard::{Stop, Upcall, lace_stack};
@@ -243,6 +243,8 @@ pub(super) fn tell(net: &lace_stack) {
             }
         }
     }
+    #[cfg(feature = "dhcp")]
+    super::dhcp::tell_lost(net);
 }
 
 /// Hands a frame to the stack at rest and makes the upcalls it leads to.

@@ -1,24 +1,24 @@
 //! # Sinks and sources
 //!
-//! A *sink* is where received bytes go: a region of memory, in which every byte lands at its last place as it comes, or a
-//! `write` callback, to which bytes are offered in order. A *source* is where sent bytes come from.
+//! A *sink* is where received bytes go: a region of memory, in which every byte lands at its last place as it comes,
+//! or a `write` callback, to which bytes are offered in order. A *source* is where sent bytes come from.
 
 use super::region::Region;
 use super::results::{LACE_EFAULT, LACE_EINVAL};
 use super::structs::{Sized32, init, read};
-use crate::storage::host::{HostError, LeasePart, LeaseStore, Pager, Reader, Sink, Writer};
+use crate::storage::host::{HostError, Pager, Reader, Sink, Writer};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 
-/// Takes `len` bytes at `data`, *borrowed for the call*; the first is byte `offset` of the stream. Bytes are offered in
-/// ascending order, each until it was taken. Leaf.
+/// Takes `len` bytes at `data`, *borrowed for the call*; the first is byte `offset` of the stream. Bytes are offered
+/// in ascending order, each until it was taken. Leaf.
 ///
 /// Returns how many were taken, 0 to `len`: the rest is offered again later, and the peer is held back meanwhile.
 /// Negative: the operation ends with that result, and the peer is told.
 pub type lace_write = Option<unsafe extern "C" fn(ctx: *mut c_void, offset: u64, data: *const c_void, len: u32) -> i64>;
 
-/// Where received bytes go. Set up by `lace_sink_memory`, `lace_sink_write` or `lace_sink_discard`; copied by the call that
-/// starts an operation. What it names must live until the operation has ended.
+/// Where received bytes go. Set up by `lace_sink_memory`, `lace_sink_write` or `lace_sink_discard`; copied by the
+/// call that starts an operation. What it names must live until the operation has ended.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct lace_sink {
@@ -55,12 +55,12 @@ const DISCARD: u32 = 0;
 const MEMORY: u32 = 1;
 const WRITE: u32 = 2;
 
-/// Sets up `*sink` (`size` is `sizeof *sink`) to put bytes into the `len` bytes at `memory`. Nothing beyond them is ever
-/// written; bytes behind what an operation confirmed are undefined afterwards. What does not fit ends the operation with
-/// `LACE_EFBIG`.
+/// Sets up `*sink` (`size` is `sizeof *sink`) to put bytes into the `len` bytes at `memory`. Nothing beyond them is
+/// ever written; bytes behind what an operation confirmed are undefined afterwards. What does not fit ends the
+/// operation with `LACE_EFBIG`.
 ///
-/// Returns 0; `LACE_EINVAL` for a wrong size; `LACE_EFAULT` for memory that contains address 0 or wraps. Memory that overlaps
-/// the stack's own is refused where it is used.
+/// Returns 0; `LACE_EINVAL` for a wrong size; `LACE_EFAULT` for memory that contains address 0 or wraps. Memory that
+/// overlaps the stack's own is refused where it is used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_sink_memory(sink: *mut lace_sink, size: usize, memory: *mut c_void, len: usize) -> c_int {
     if Region::new(memory, len, &(0..0)).is_err() {
@@ -184,12 +184,13 @@ impl AsRef<[u8]> for CText {
     }
 }
 
-/// Where a lease is kept for C.
+/// No lease, where DHCP is left out.
+#[cfg(not(feature = "dhcp"))]
 #[derive(Clone, Copy, Debug)]
-pub struct CLease {}
+pub struct NoLease;
 
-impl LeaseStore for CLease {
+#[cfg(not(feature = "dhcp"))]
+impl crate::storage::host::LeaseStore for NoLease {
     fn clear(&mut self) {}
-
-    fn store(&mut self, _part: LeasePart, _message: &[u8]) {}
+    fn store(&mut self, _: crate::storage::host::LeasePart, _: &[u8]) {}
 }

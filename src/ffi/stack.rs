@@ -1,8 +1,9 @@
 //! # Stack
 //!
-//! A stack lives in one block of memory of its caller's; any number of stacks may live in one program. It does nothing by
-//! itself: `lace_poll` takes what has come and does what is due, blocking calls do so until what they wait for has
-//! happened. A program that does not block calls `lace_poll` often, and at latest after `lace_next_deadline` microseconds.
+//! A stack lives in one block of memory of its caller's; any number of stacks may live in one program. It does
+//! nothing by itself: `lace_poll` takes what has come and does what is due, blocking calls do so until what they wait
+//! for has happened. A program that does not block calls `lace_poll` often, and at latest after `lace_next_deadline`
+//! microseconds.
 
 use super::arena::{ALIGN, Layout, carve};
 use super::config::{config_at, lace_config};
@@ -16,12 +17,12 @@ use super::structs::read;
 use core::ffi::{c_int, c_void};
 
 /// Sets up a stack in the `len` bytes at `memory`, aligned to 16 bytes (`LACE_ALIGNED`), *owned* by the stack until
-/// `lace_stack_stop` has returned 0. It needs no other memory. `*config` and `*host` are copied; the clock is read and
-/// random numbers are taken.
+/// `lace_stack_stop` has returned 0. It needs no other memory. `*config` and `*host` are copied; the clock is read
+/// and random numbers are taken.
 ///
-/// Returns 0 and the stack in `*net`; `LACE_EFAULT` for a NULL pointer or memory that wraps; `LACE_EINVAL` for misaligned
-/// memory, a wrong size of a struct, limits outside their ranges, a mandatory callback that is missing, or `clock_bits` other than
-/// 32 and 64; `LACE_ENOMEM` when `len` is less than `lace_stack_size(config)`.
+/// Returns 0 and the stack in `*net`; `LACE_EFAULT` for a NULL pointer or memory that wraps; `LACE_EINVAL` for
+/// misaligned memory, a wrong size of a struct, limits outside their ranges, a mandatory callback that is missing, or
+/// `clock_bits` other than 32 and 64; `LACE_ENOMEM` when `len` is less than `lace_stack_size(config)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_stack_init(
     memory: *mut c_void,
@@ -63,9 +64,9 @@ pub unsafe extern "C" fn lace_stack_init(
     }
 }
 
-/// One pass: reads the clock, takes at most `budget` frames (0 counts as 1; 32 is a good number) from the NICs in turn,
-/// then does what is due, then makes the upcalls. What a `pump` pushes at once is taken whole. When the budget ends before
-/// the frames do, timers wait for the next pass: nothing expires whose answer may lie in the NIC.
+/// One pass: reads the clock, takes at most `budget` frames (0 counts as 1; 32 is a good number) from the NICs in
+/// turn, then does what is due, then makes the upcalls. What a `pump` pushes at once is taken whole. When the budget
+/// ends before the frames do, timers wait for the next pass: nothing expires whose answer may lie in the NIC.
 ///
 /// Returns the number of frames taken; `LACE_EBUSY` from a callback; `LACE_EBADF`, `LACE_EFAULT`.
 #[unsafe(no_mangle)]
@@ -78,7 +79,8 @@ pub unsafe extern "C" fn lace_poll(net: *mut lace_stack, budget: u32) -> c_int {
     }))
 }
 
-/// Microseconds until `lace_poll` has something to do even if no frame comes: 0 when it has now, `INT64_MAX` when never.
+/// Microseconds until `lace_poll` has something to do even if no frame comes: 0 when it has now, `INT64_MAX` when
+/// never.
 ///
 /// Returns that, or `LACE_EBUSY`, `LACE_EBADF`, `LACE_EFAULT`.
 #[unsafe(no_mangle)]
@@ -90,11 +92,12 @@ pub unsafe extern "C" fn lace_next_deadline(net: *mut lace_stack) -> i64 {
     }
 }
 
-/// Hands over a received frame: the `len` bytes at `bytes`, *borrowed for the call*, `flags` as in `lace_frame`. What belongs
-/// to a handler is delivered before this returns. Accepted from `nic.pump`, from `host.poll` and from outside the stack.
+/// Hands over a received frame: the `len` bytes at `bytes`, *borrowed for the call*, `flags` as in `lace_frame`. What
+/// belongs to a handler is delivered before this returns. Accepted from `nic.pump`, from `host.poll` and from outside
+/// the stack.
 ///
-/// Returns 0, also for a frame that is dropped and counted; `LACE_EFAULT` for a NULL pointer; `LACE_EBADF`; `LACE_EBUSY` from any
-/// other callback.
+/// Returns 0, also for a frame that is dropped and counted; `LACE_EFAULT` for a NULL pointer; `LACE_EBADF`;
+/// `LACE_EBUSY` from any other callback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_input(
     net: *mut lace_stack,
@@ -124,13 +127,13 @@ pub unsafe extern "C" fn lace_input(
     }))
 }
 
-/// Ends the stack: operations are cancelled and their peers told, sockets closed, frames given back; no upcall is made. It
-/// never blocks. Only after it has returned 0 may the NICs be halted, their memory be reused and the kernel be started; the
-/// block of memory belongs to the caller again, and every handle is stale.
+/// Ends the stack: operations are cancelled and their peers told, sockets closed, frames given back; no upcall is
+/// made. It never blocks. Only after it has returned 0 may the NICs be halted, their memory be reused and the kernel
+/// be started; the block of memory belongs to the caller again, and every handle is stale.
 ///
 /// Returns 0; 0 from a callback, too, where it takes effect when the stack is left: a blocking call then returns
-/// `LACE_ECANCELED`; `LACE_EAGAIN` while an asynchronous NIC holds frames: poll and call again, or say `lace_nic_reset`;
-/// `LACE_EBADF`, `LACE_EFAULT`. Calling it again after it has returned 0 does no harm.
+/// `LACE_ECANCELED`; `LACE_EAGAIN` while an asynchronous NIC holds frames: poll and call again, or say
+/// `lace_nic_reset`; `LACE_EBADF`, `LACE_EFAULT`. Calling it again after it has returned 0 does no harm.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_stack_stop(net: *mut lace_stack) -> c_int {
     if is_stopped(net) {

@@ -1,7 +1,7 @@
 //! # Statistics
 //!
-//! One counter for each kind of drop and for each event worth counting, numbered from 0. They wrap at 2^32. Numbers keep their
-//! meaning; new ones are added at the end.
+//! One counter for each kind of drop and for each event worth counting, numbered from 0. They wrap at 2^32. Numbers
+//! keep their meaning; new ones are added at the end.
 
 use super::guard::{enter, lace_stack};
 use super::results::LACE_EINVAL;

@@ -1,6 +1,6 @@
 //! Structs that C and the library hand each other. Each begins with its own size, so that it can grow at the end: an
-//! older program passes a shorter one, whose missing fields are as after `lace_…_init`; a newer one passes a longer one,
-//! which is accepted as long as what this library does not know is zero.
+//! older program passes a shorter one, whose missing fields are as after `lace_…_init`; a newer one passes a longer
+//! one, which is accepted as long as what this library does not know is zero.
 
 use super::results::{LACE_EFAULT, LACE_EINVAL, LACE_OK};
 
@@ -10,8 +10,8 @@ const MAX_SIZE: usize = 4096;
 /// A struct with its size in front.
 ///
 /// # Safety
-/// The type is `repr(C)`, its first field is a `u32` with the size, and all bytes zero, as well as any bytes of a valid
-/// value's front followed by zeros, are a valid value.
+/// The type is `repr(C)`, its first field is a `u32` with the size, and all bytes zero, as well as any bytes of a
+/// valid value's front followed by zeros, are a valid value.
 pub unsafe trait Sized32: Copy {
     /// The size it had when it first was released: frozen.
     const MIN: usize;

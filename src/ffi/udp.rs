@@ -1,7 +1,7 @@
 //! # UDP sockets
 //!
-//! A socket has a handler, which is called for each datagram, or a queue, which is polled. It may send to and receive from
-//! anybody, or be connected to one peer. Broadcast needs no option.
+//! A socket has a handler, which is called for each datagram, or a queue, which is polled. It may send to and receive
+//! from anybody, or be connected to one peer. Broadcast needs no option.
 
 use super::addr::{lace_ip, v4_at};
 use super::guard::{enter, lace_stack};
@@ -101,8 +101,8 @@ impl lace_datagram {
     }
 }
 
-/// Called for each datagram that comes to a socket. Upcall: it may send, and what it sends leaves at once; it may close
-/// the socket. `*datagram` and what it names are *borrowed for the call*, whatever is closed meanwhile.
+/// Called for each datagram that comes to a socket. Upcall: it may send, and what it sends leaves at once; it may
+/// close the socket. `*datagram` and what it names are *borrowed for the call*, whatever is closed meanwhile.
 pub type lace_udp_handler = Option<unsafe extern "C" fn(ctx: *mut c_void, datagram: *const lace_datagram)>;
 
 /// A handler of the host's with its context.
@@ -141,11 +141,11 @@ fn open(net: *mut lace_stack, owner: Owner, handler: lace_udp_handler, ctx: *mut
     }))
 }
 
-/// Opens a socket on an unpredictable free port, whose datagrams go to `handler` with `ctx`. Both must live until it is
-/// closed.
+/// Opens a socket on an unpredictable free port, whose datagrams go to `handler` with `ctx`. Both must live until it
+/// is closed.
 ///
-/// Returns the socket; `LACE_EFAULT` without a handler; `LACE_EMFILE`: `lace_config.udp_sockets` is reached; `LACE_EBUSY`, `LACE_EBADF`,
-/// `LACE_ENETDOWN`.
+/// Returns the socket; `LACE_EFAULT` without a handler; `LACE_EMFILE`: `lace_config.udp_sockets` is reached;
+/// `LACE_EBUSY`, `LACE_EBADF`, `LACE_ENETDOWN`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_udp_open(net: *mut lace_stack, handler: lace_udp_handler, ctx: *mut c_void) -> lace_udp {
     if handler.is_none() {
@@ -154,10 +154,11 @@ pub unsafe extern "C" fn lace_udp_open(net: *mut lace_stack, handler: lace_udp_h
     open(net, Owner::Handler, handler, ctx)
 }
 
-/// Opens a socket on an unpredictable free port, whose datagrams wait in a queue for `lace_udp_recv`. What does not fit the
-/// queue is dropped and counted.
+/// Opens a socket on an unpredictable free port, whose datagrams wait in a queue for `lace_udp_recv`. What does not
+/// fit the queue is dropped and counted.
 ///
-/// Returns the socket; `LACE_EMFILE`: `lace_config.udp_sockets` or `udp_queues` is reached; `LACE_EBUSY`, `LACE_EBADF`, `LACE_ENETDOWN`.
+/// Returns the socket; `LACE_EMFILE`: `lace_config.udp_sockets` or `udp_queues` is reached; `LACE_EBUSY`,
+/// `LACE_EBADF`, `LACE_ENETDOWN`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_udp_open_queue(net: *mut lace_stack) -> lace_udp {
     open(net, Owner::Queue, None, core::ptr::null_mut())
@@ -174,12 +175,12 @@ pub unsafe extern "C" fn lace_udp_close(net: *mut lace_stack, socket: lace_udp) 
     )
 }
 
-/// Binds a socket: to `port` (0: the one it has), to the address `ip` (NULL or none: any), to one NIC (0: any). It then sends
-/// from there, and receives what comes there. On a NIC without an address it sends from 0.0.0.0 and receives whatever is
-/// sent to its hardware address.
+/// Binds a socket: to `port` (0: the one it has), to the address `ip` (NULL or none: any), to one NIC (0: any). It
+/// then sends from there, and receives what comes there. On a NIC without an address it sends from 0.0.0.0 and
+/// receives whatever is sent to its hardware address.
 ///
-/// Returns 0; `LACE_EADDRINUSE`: another socket has the port; `LACE_EADDRNOTAVAIL`: `ip` is not the stack's; `LACE_EBADF`,
-/// `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+/// Returns 0; `LACE_EADDRINUSE`: another socket has the port; `LACE_EADDRNOTAVAIL`: `ip` is not the stack's;
+/// `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_udp_bind(
     net: *mut lace_stack,
@@ -242,7 +243,8 @@ pub const LACE_UDP_DONT_FRAGMENT: u32 = 3;
 
 /// Sets an option of a socket, one of `LACE_UDP_...`.
 ///
-/// Returns 0; `LACE_EINVAL` for a value out of range; `LACE_EOPNOTSUPP` for an unknown option; `LACE_EBADF`, `LACE_EBUSY`.
+/// Returns 0; `LACE_EINVAL` for a value out of range; `LACE_EOPNOTSUPP` for an unknown option; `LACE_EBADF`,
+/// `LACE_EBUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_udp_set(net: *mut lace_stack, socket: lace_udp, option: u32, value: u32) -> c_int {
     status(enter(net).and_then(|net| {
@@ -303,13 +305,15 @@ pub(super) fn tx_code(e: TxError) -> i32 {
     code(e.into())
 }
 
-/// Sends the `len` bytes at `data`, *borrowed for the call*, to the address `ip` and `port`; NULL: to the connected peer.
+/// Sends the `len` bytes at `data`, *borrowed for the call*, to the address `ip` and `port`; NULL: to the connected
+/// peer.
 ///
 /// While the hardware address of the next hop is asked for, one datagram for it is kept (`lace_config.wait_frames`).
 ///
-/// Returns 0; `LACE_EAGAIN`: the NIC has no room now, or the hardware address is still being asked for: poll and send again;
-/// `LACE_ENOTCONN`: no peer; `LACE_EINVAL`: no address or port 0; `LACE_EMSGSIZE`: more than the MTU holds; `LACE_ENETUNREACH`,
-/// `LACE_EHOSTUNREACH`, `LACE_ENETDOWN`, `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`; what `nic.send` said.
+/// Returns 0; `LACE_EAGAIN`: the NIC has no room now, or the hardware address is still being asked for: poll and send
+/// again; `LACE_ENOTCONN`: no peer; `LACE_EINVAL`: no address or port 0; `LACE_EMSGSIZE`: more than the MTU holds;
+/// `LACE_ENETUNREACH`, `LACE_EHOSTUNREACH`, `LACE_ENETDOWN`, `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`; what
+/// `nic.send` said.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_udp_send(
     net: *mut lace_stack,
@@ -360,11 +364,12 @@ pub(super) fn spans_at(
     Ok(parts)
 }
 
-/// Takes the oldest datagram out of a socket's queue: as much of it as fits into the `len` bytes at `buffer`. `datagram`, if not
-/// NULL, was set up by `lace_datagram_init`; it tells who sent it, and its whole length in `payload_len`.
+/// Takes the oldest datagram out of a socket's queue: as much of it as fits into the `len` bytes at `buffer`.
+/// `datagram`, if not NULL, was set up by `lace_datagram_init`; it tells who sent it, and its whole length in
+/// `payload_len`.
 ///
-/// Returns the number of bytes copied; `LACE_EAGAIN`: the queue is empty; `LACE_EOPNOTSUPP`: the socket has a handler;
-/// `LACE_EFAULT`, `LACE_EINVAL`, `LACE_EBADF`, `LACE_EBUSY`.
+/// Returns the number of bytes copied; `LACE_EAGAIN`: the queue is empty; `LACE_EOPNOTSUPP`: the socket has a
+/// handler; `LACE_EFAULT`, `LACE_EINVAL`, `LACE_EBADF`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_udp_recv(
     net: *mut lace_stack,

@@ -1,0 +1,71 @@
+/*
+ * Blocking forms: start, wait, close, and nothing more. While they wait they poll the stack and call host.poll, so the
+ * watchdog is fed and a key can end them (LACE_EINTR). From a callback they return LACE_EBUSY.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+#ifndef BOOTLACE_SYNC_H
+#define BOOTLACE_SYNC_H
+
+#include "bootlace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Waits for an operation and closes it. A negative `op`, what a failed start returned, is returned as it is. */
+static inline int64_t lace_op_finish(lace_stack *net, lace_op op)
+{
+	int64_t result = lace_op_wait(net, op);
+
+	if (op >= 0)
+		lace_op_close(net, op);
+	return result;
+}
+
+/* Gets an address for a NIC: see lace_dhcp_start. Returns 0 or why not. */
+static inline int64_t lace_dhcp(lace_stack *net, lace_nic_id nic, const struct lace_dhcp *dhcp, struct lace_lease *lease)
+{
+	return lace_op_finish(net, lace_dhcp_start(net, nic, dhcp, lease));
+}
+
+/* Pings a host: see lace_ping_start. Returns the number of answers or why there was none; `stats`, set up, may be NULL. */
+static inline int64_t lace_ping(lace_stack *net, const struct lace_ping *ping, struct lace_ping_stats *stats)
+{
+	lace_op op = lace_ping_start(net, ping);
+	int64_t result = lace_op_wait(net, op);
+
+	if (op >= 0) {
+		if (stats)
+			lace_ping_result(net, op, stats);
+		lace_op_close(net, op);
+	}
+	return result;
+}
+
+/* Receives a file by TFTP: see lace_tftp_get_start. Returns its bytes or why it did not come; `detail`, set up, may be NULL. */
+static inline int64_t lace_tftp_get_detail(lace_stack *net, const struct lace_tftp_get *get, const struct lace_sink *sink,
+					   struct lace_detail *detail)
+{
+	lace_op op = lace_tftp_get_start(net, get, sink);
+	int64_t result = lace_op_wait(net, op);
+
+	if (op >= 0) {
+		if (detail)
+			lace_op_detail(net, op, detail);
+		lace_op_close(net, op);
+	}
+	return result;
+}
+
+/* The same without the server's words. */
+static inline int64_t lace_tftp_get(lace_stack *net, const struct lace_tftp_get *get, const struct lace_sink *sink)
+{
+	return lace_tftp_get_detail(net, get, sink, (struct lace_detail *)0);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BOOTLACE_SYNC_H */
