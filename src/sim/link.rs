@@ -153,7 +153,9 @@ impl Link {
             }
             let in_flight = self.flight.first_key_value().map_or(Instant::NEVER, |((at, _), _)| *at);
             let pass = if self.ring.is_empty() { Instant::NEVER } else { self.next_pass };
-            let next = in_flight.min(pass).min(peer.deadline()).min(rig.engine.deadline()).max(now);
+            // The engine acts at its passes only.
+            let timer = rig.engine.deadline().max(self.next_pass);
+            let next = in_flight.min(pass).min(peer.deadline()).min(timer).max(now);
             if next > end || next == Instant::NEVER {
                 return false;
             }

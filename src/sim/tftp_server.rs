@@ -3,6 +3,8 @@
 use super::link::Peer;
 use super::packets::{self, Station};
 use crate::storage::time::{Duration, Instant};
+use crate::wire::ethernet::EtherType;
+use crate::wire::ipv4::Protocol;
 use crate::wire::tftp::{Access, Builder, ErrorCode, Options, Packet, emit_ack, emit_data_head, emit_error, option};
 use std::collections::BTreeMap;
 use std::vec;
@@ -92,6 +94,7 @@ pub struct TftpServer {
     pub errors: Vec<(u16, Vec<u8>)>,
     transfers: Vec<Transfer>,
     next_port: u16,
+    idents: core::cell::Cell<u16>,
 }
 
 impl TftpServer {
@@ -107,6 +110,7 @@ impl TftpServer {
             errors: Vec::new(),
             transfers: Vec::new(),
             next_port: 30_000,
+            idents: core::cell::Cell::new(0),
         }
     }
 
@@ -121,7 +125,20 @@ impl TftpServer {
     }
 
     fn send(&self, t: &Transfer, payload: &[u8], out: &mut Vec<Vec<u8>>) {
-        out.push(packets::udp(self.station, t.port, t.client, t.client_port, payload));
+        let datagram = packets::udp_datagram((self.station.ip, t.port), (t.client.ip, t.client_port), payload);
+        // Fragments of 1480 bytes where it does not fit a frame, each datagram with an identification of its own.
+        let id = self.idents.get().wrapping_add(1);
+        self.idents.set(id);
+        let mut at = 0;
+        for piece in datagram.chunks(1480) {
+            let packet = packets::ipv4_with(self.station.ip, t.client.ip, Protocol::UDP, piece, |ip| {
+                ip.identification = id;
+                ip.fragment_offset = at as u16;
+                ip.more_fragments = at + piece.len() < datagram.len();
+            });
+            at += piece.len();
+            out.push(packets::ethernet(t.client.mac, self.station.mac, EtherType::IPV4, &packet));
+        }
     }
 
     fn blocks(file: &[u8], blksize: usize) -> u64 {
@@ -206,8 +223,8 @@ impl TftpServer {
             }
         }
         let oack = oack.finish().to_vec();
-        // The same client asking again: the first answer was lost.
-        self.transfers.retain(|t| (t.client, t.client_port) != from);
+        // The same client asking again: a server that has but one port forgets what was before.
+        self.transfers.retain(|old| (old.client, old.client_port, old.port) != (from.0, from.1, t.port));
         t.deadline = now + t.timeout;
         if any {
             self.send(&t, &oack, out);

@@ -96,10 +96,24 @@ impl Yield {
         self.wasted = self.wasted.saturating_add(window.saturating_sub(arrived));
     }
 
-    /// Whether beginning anew costs less than what was lost so far: then the total is at most twice the best.
-    fn is_poor(&self, now: Instant) -> bool {
-        let busy = now.since(self.opened + self.stalled);
-        (self.tails >= 2 && self.stalled >= busy) || (self.broken >= 2 && self.wasted >= self.useful.max(1))
+    /// Whether going on costs more than beginning anew with windows that arrive whole. `blocks`: those of the whole file,
+    /// if known.
+    fn is_poor(&self, now: Instant, blocks: Option<u64>) -> bool {
+        if self.tails < 2 && self.broken < 2 {
+            return false;
+        }
+        // What came took `spent`, and would have taken `needed` without waits and without what came for nothing. The
+        // rest of the file is to come at the one rate, or the whole of it at the other. Units of 64 us: no overflow.
+        let spent = now.since(self.opened).as_micros() >> 6;
+        let busy = now.since(self.opened + self.stalled).as_micros() >> 6;
+        let useful = self.useful.max(1);
+        let sent = useful.saturating_add(self.wasted).max(1);
+        let needed = busy.saturating_mul(useful).checked_div(sent).unwrap_or(0);
+        let (rest, all) = match blocks {
+            Some(all) => (all.saturating_sub(self.useful), all),
+            None => (1, 2),
+        };
+        rest.saturating_mul(spent) > all.saturating_mul(needed)
     }
 }
 
@@ -116,8 +130,11 @@ pub struct Get<H: Host> {
     window: Window,
     /// The last block acknowledged.
     acked: u64,
-    /// The first missing block of the gap that was acknowledged last.
+    /// The first missing block of the gap that was acknowledged last, and when.
     gap: u64,
+    gap_at: Instant,
+    /// Blocks that must come beyond a missing one before it counts as lost.
+    overtakers: u32,
     ack_due: bool,
     /// The acknowledgement that is due answers a whole window: what comes next tells the round trip time.
     ack_clean: bool,
@@ -159,6 +176,8 @@ impl<H: Host> Get<H> {
             window: Window::new(),
             acked: 0,
             gap: 0,
+            gap_at: Instant::ZERO,
+            overtakers: 2,
             ack_due: false,
             ack_clean: false,
             stirred: Instant::ZERO,
@@ -335,7 +354,7 @@ impl<H: Host> Get<H> {
             Ok(Taken::NoPlace) => {
                 cx.stack.stats.count(Counter::DropTftpBlock);
                 self.stirred = now;
-                self.notice_gap(block, edge, true);
+                self.notice_gap(now, block, edge, true);
                 return;
             }
             Ok(Taken::Refused(some)) => return self.refuse(cx, &datagram.meta, data, some),
@@ -344,7 +363,7 @@ impl<H: Host> Get<H> {
         self.refused = None;
         self.taken(cx, block, offset, len, is_last);
         if !self.ack_due {
-            self.notice_gap(block, edge, is_last);
+            self.notice_gap(now, block, edge, is_last);
         }
     }
 
@@ -353,6 +372,10 @@ impl<H: Host> Get<H> {
     fn taken(&mut self, cx: &mut Cx<'_, '_, H>, block: u64, offset: u64, len: usize, is_last: bool) {
         let now = cx.now();
         self.window.take(block, is_last);
+        if block == self.gap && self.session.rtt.smoothed().is_some_and(|rtt| now.since(self.gap_at) < rtt) {
+            // It comes sooner than an answer can: it was not lost but overtaken. More patience from now on.
+            self.overtakers = self.overtakers.saturating_mul(2).min(64);
+        }
         self.session.progress(now);
         self.stirred = now;
         if is_last {
@@ -376,13 +399,15 @@ impl<H: Host> Get<H> {
 
     /// Asks for a missing block, once, when two blocks beyond it have come, or none can come any more: a block that was
     /// only overtaken is not missing (RFC 7440 §4).
-    fn notice_gap(&mut self, block: u64, edge: u64, is_last: bool) {
+    #[inline]
+    fn notice_gap(&mut self, now: Instant, block: u64, edge: u64, is_last: bool) {
         let next = self.window.next();
         if block < next || self.gap == next || self.session.window == 1 {
             return;
         }
-        if block == edge || is_last || self.window.ahead() >= 2 {
+        if block == edge || is_last || self.window.ahead() >= self.overtakers {
             self.gap = next;
+            self.gap_at = now;
             let arrived = self.window.confirmed().saturating_sub(self.acked);
             self.yields.broken(arrived, u64::from(self.session.window));
             self.ack_due = true;
@@ -487,7 +512,8 @@ impl<H: Host> Get<H> {
         let rtt = self.session.rtt.smoothed().unwrap_or(Duration::ZERO);
         let nothing = confirmed == 0 && self.window.ahead() == 0;
         let barren = nothing && now.since(self.yields.opened) >= NOTHING_FLOOR.max(rtt.times(4));
-        if barren || self.yields.is_poor(now) {
+        let blocks = cx.progress.total.map(|size| size.checked_div(u64::from(self.session.blksize)).unwrap_or(0));
+        if barren || self.yields.is_poor(now, blocks) {
             let best = if nothing { self.session.window } else { self.yields.best.min(0xffff) as u16 };
             if self.session.shrink(cx, best) {
                 self.session.tell(cx, ErrorCode::NOT_DEFINED, b"asking again");

@@ -21,6 +21,9 @@ pub const PLAIN_BLOCK: u16 = 512;
 const BLOCK_RANGE: core::ops::RangeInclusive<u64> = 8..=65_464;
 /// Longest request, in bytes: what every path carries (RFC 2347).
 const MAX_REQUEST: usize = 512;
+/// First wait for the answer to a request while no round trip is known, and shortest wait when one is.
+const REQUEST_FIRST: Duration = Duration::from_millis(500);
+const REQUEST_FLOOR: Duration = Duration::from_millis(50);
 /// Longest wait between two requests.
 const REQUEST_CAP: Duration = Duration::from_secs(4);
 
@@ -150,7 +153,7 @@ impl Session {
         self.blksize = PLAIN_BLOCK;
         self.window = 1;
         self.failures = 0;
-        self.interval = self.timeout();
+        self.interval = self.rtt.tail(REQUEST_FIRST).max(REQUEST_FLOOR).min(REQUEST_FIRST);
         self.deadline = Instant::ZERO;
         self.rtt.restart();
         Ok(())

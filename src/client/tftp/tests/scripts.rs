@@ -696,7 +696,7 @@ fn the_request_is_repeated_with_backoff_until_the_budget_is_spent() {
         assert!(s.rig.now().since(start) < Duration::from_secs(60));
     }
     assert_eq!(s.result(), Some(Err(Error::Timeout)));
-    assert_eq!(at, [1000, 3000, 7000, 11000, 15000, 19000, 23000, 27000]);
+    assert_eq!(at, [500, 1500, 3500, 7500, 11500, 15500, 19500, 23500]);
 }
 
 #[test]

@@ -17,6 +17,8 @@ const SERVER: Station = Station::new(1);
 
 struct Outcome {
     time: Duration,
+    /// Longest time without progress.
+    stall: Duration,
     bytes: Vec<u8>,
     server: TftpServer,
 }
@@ -40,7 +42,15 @@ fn run(file: &[u8], tuning: Tuning, behaviour: Behaviour, conditions: Conditions
     let memory = SimMemory::new(file.len());
     let op = get(&mut rig, &memory, tuning);
     let start = rig.now();
-    let done = |rig: &mut Rig| matches!(rig.engine.ops.get(op).unwrap().step, Step::Done(_));
+    let (mut stall, mut moved, mut last) = (Duration::ZERO, start, 0);
+    let done = |rig: &mut Rig| {
+        let op = rig.engine.ops.get(op).unwrap();
+        if op.progress.done != last {
+            stall = stall.max(rig.now().since(moved));
+            (moved, last) = (rig.now(), op.progress.done);
+        }
+        matches!(op.step, Step::Done(_))
+    };
     assert!(link.run(&mut rig, &mut server, Duration::from_secs(600), done), "seed {seed}: ends");
     assert_eq!(rig.engine.ops.get(op).unwrap().step, Step::Done(Ok(file.len() as u64)), "seed {seed}");
     let time = rig.now().since(start);
@@ -48,7 +58,7 @@ fn run(file: &[u8], tuning: Tuning, behaviour: Behaviour, conditions: Conditions
     link.run(&mut rig, &mut server, Duration::from_millis(100), |_| false);
     let bytes = memory.to_vec();
     assert!(bytes == file, "seed {seed}: every byte");
-    Outcome { time, bytes, server }
+    Outcome { time, stall, bytes, server }
 }
 
 #[test]
@@ -99,4 +109,106 @@ fn ten_thousand_small_files_with_one_operation_and_one_socket() {
     }
     assert_eq!(memory.to_vec(), file);
     assert_eq!(rig.engine.stack.outstanding(), 0);
+}
+
+/// A link of 1 Gbit/s whose receiver holds four frames and looks at them every so often.
+fn ring_of_four(pass_us: u64) -> Conditions {
+    Conditions {
+        bits_per_second: 1_000_000_000,
+        ring: 4,
+        pass_every: Duration::from_micros(pass_us),
+        ..Conditions::default()
+    }
+}
+
+fn asking(windowsize: u16) -> Tuning {
+    Tuning { blksize: 1468, windowsize, ..Tuning::default() }
+}
+
+#[test]
+fn case_e04_a_ring_of_four_frames() {
+    let file = sample(400_000);
+    for seed in 0..20u64 {
+        let (pass_us, bits) = match seed % 4 {
+            0 => (0, 0),
+            1 => (30 + seed * 5, 1_000_000_000),
+            2 => (150 + seed * 10, 100_000_000),
+            _ => (600 + seed * 20, 100_000_000),
+        };
+        let c = Conditions { bits_per_second: bits, ..ring_of_four(pass_us) };
+        let time = |w| run(&file, asking(w), Behaviour::default(), c, seed).time;
+        let best = [2, 4, 8].map(time).into_iter().min().unwrap();
+        // Two tails of 10 ms must be waited for before anything can be concluded (design §5.1).
+        let limit = best.times(2) + Duration::from_millis(25);
+        for windowsize in [16, 64] {
+            let o = run(&file, asking(windowsize), Behaviour::default(), c, seed);
+            assert!(o.time <= limit, "ring read each {pass_us} us, window {windowsize}: {:?} of {limit:?}", o.time);
+            assert!(o.stall < Duration::from_secs(1));
+        }
+    }
+}
+
+#[test]
+fn case_e04_fragmented_blocks_that_no_ring_holds() {
+    let file = sample(3 << 20);
+    // 45 fragments a block; the ring holds 32 between two passes.
+    let c = Conditions { ring: 32, pass_every: Duration::from_micros(500), ..Conditions::default() };
+    let tuning = Tuning { blksize: 65_464, windowsize: 4, ..Tuning::default() };
+    let o = run(&file, tuning, Behaviour::default(), c, 1);
+    let asked: Vec<&[u8]> = o.server.requests.iter().map(|(_, options)| &options[&b"blksize"[..]][..]).collect();
+    assert_eq!(asked, [&b"65464"[..], b"65464", b"1468"], "half the window, then blocks that fit");
+    assert!(o.time < Duration::from_secs(2), "{:?}", o.time);
+    assert_eq!(o.server.errors.len(), 2, "the server was told each time");
+    // A ring that holds them: each block once.
+    let c = Conditions { ring: 256, ..c };
+    let o = run(&file, tuning, Behaviour::default(), c, 1);
+    assert_eq!(o.server.data_frames, (3 << 20) / 65_464 + 1);
+    assert_eq!(o.server.requests.len(), 1);
+}
+
+#[test]
+fn what_worked_is_remembered() {
+    let mut rig = Rig::new(1);
+    let file = sample(200_000);
+    let mut server = TftpServer::new(SERVER, Behaviour::default(), b"file", file.clone());
+    let mut link = Link::new(Conditions { bits_per_second: 0, ..ring_of_four(0) }, 1);
+    for expect in [&[&b"32"[..], b"4"][..], &[b"4"], &[b"4"]] {
+        server.requests.clear();
+        let memory = SimMemory::new(file.len());
+        let op = get(&mut rig, &memory, Tuning::default());
+        let done = |rig: &mut Rig| matches!(rig.engine.ops.get(op).unwrap().step, Step::Done(_));
+        assert!(link.run(&mut rig, &mut server, Duration::from_secs(5), done));
+        assert_eq!(memory.to_vec(), file);
+        rig.engine.close(op).unwrap();
+        let asked: Vec<&[u8]> = server.requests.iter().map(|(_, o)| &o[&b"windowsize"[..]][..]).collect();
+        assert_eq!(asked, expect);
+    }
+}
+
+#[test]
+fn losses_reordering_and_duplicates() {
+    let file = sample(100_000);
+    let gigabit = Conditions { bits_per_second: 1_000_000_000, ..Conditions::default() };
+    let kinds = [
+        Conditions { loss_ppm: 1_000, ..gigabit },
+        Conditions { loss_ppm: 10_000, ..gigabit },
+        Conditions { reorder_ppm: 20_000, reorder_by: Duration::from_micros(100), ..gigabit },
+        Conditions { duplicate_ppm: 10_000, ..gigabit },
+        Conditions { loss_ppm: 10_000, ring: 4, pass_every: Duration::from_micros(60), ..gigabit },
+        Conditions { loss_ppm: 10_000, delay: Duration::from_millis(50), ..gigabit },
+    ];
+    for c in kinds {
+        let seeds = if c.loss_ppm == 10_000 { 20 } else { 4 };
+        for windowsize in [1, 16, 64] {
+            for seed in 0..seeds {
+                let o = run(&file, asking(windowsize), Behaviour::default(), c, seed);
+                assert!(o.stall < Duration::from_secs(1), "seed {seed}, {c:?}: stood still for {:?}", o.stall);
+            }
+        }
+    }
+    // A server that ignores an acknowledgement it has had before waits for its own timer; it gets there all the same.
+    let behaviour = Behaviour { eager: false, ..Behaviour::default() };
+    for windowsize in [1, 16] {
+        run(&file, asking(windowsize), behaviour.clone(), kinds[1], 3);
+    }
 }
