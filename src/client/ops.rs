@@ -21,7 +21,7 @@ pub enum Client<H: Host> {
     Dns(super::dns::op::Dns<H>),
     /// Ping.
     #[cfg(feature = "ping")]
-    Ping(super::ping::Ping),
+    Ping(super::ping::Ping<H>),
     /// A state machine of a test's or benchmark's own.
     #[cfg(any(test, feature = "sim"))]
     Sim(std::boxed::Box<dyn Operation<H>>),

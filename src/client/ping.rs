@@ -1,6 +1,7 @@
 //! Ping: echo requests (RFC 792) to one host, with round-trip statistics.
 
-use super::operation::{Cx, DetailKind, Operation, Step, icmp_meaning};
+use super::dns::{Resolve, Resolved};
+use super::operation::{Cx, Datagram, DetailKind, Operation, Step, icmp_meaning};
 use crate::stack::egress::{L4Header, L4Sum, Packet, TxError};
 use crate::stack::icmp::{EchoReply, ErrorKind, IcmpError};
 use crate::storage::error::Error;
@@ -30,7 +31,7 @@ const SPANS: usize = MAX_SIZE.div_ceil(PATTERN.len());
 /// What to ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Whom.
+    /// Whom; for [`Ping::named`] it does not count.
     pub dst: Ipv4Addr,
     /// How often, at least 1.
     pub count: u32,
@@ -70,10 +71,13 @@ pub struct Statistics {
 /// Requests whose sending times are remembered at once.
 const REMEMBERED: usize = 8;
 
-/// The operation; its result is the number of answers.
+/// The operation; its result is the number of answers, at least 1. It fails with [`Error::Timeout`] when nobody answered,
+/// with what an ICMP error means when one came, and as [`Resolve`] does where a name is to be looked up.
 #[derive(Debug)]
-pub struct Ping {
+pub struct Ping<H: Host> {
     request: Request,
+    /// The name of the host, until its address is known.
+    name: Option<(H::Text, Resolve)>,
     id: Option<u16>,
     statistics: Statistics,
     /// Sending times of the latest requests, by sequence number modulo the length; `None` once answered.
@@ -82,13 +86,28 @@ pub struct Ping {
     failed: Option<Error>,
 }
 
-impl Ping {
+impl<H: Host> Ping<H> {
     /// A ping that is yet to be sent.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a count of 0 or an address that is no host's; [`Error::MessageSize`] above [`MAX_SIZE`].
     pub fn new(request: Request) -> Result<Self, Error> {
-        if request.count == 0 || request.dst.is_unspecified() || request.dst.is_multicast() {
+        if request.dst.is_unspecified() || request.dst.is_multicast() {
+            return Err(Error::Invalid);
+        }
+        Ping::with(request, None)
+    }
+
+    /// A ping of the host called `name`: a name to look up, or a dotted address.
+    ///
+    /// # Errors
+    /// As [`Self::new`], but for the address.
+    pub fn named(name: H::Text, request: Request) -> Result<Self, Error> {
+        Ping::with(request, Some((name, Resolve::new())))
+    }
+
+    fn with(request: Request, name: Option<(H::Text, Resolve)>) -> Result<Self, Error> {
+        if request.count == 0 {
             return Err(Error::Invalid);
         }
         if request.size > MAX_SIZE {
@@ -96,6 +115,7 @@ impl Ping {
         }
         Ok(Ping {
             request,
+            name,
             id: None,
             statistics: Statistics::default(),
             sent_at: [None; REMEMBERED],
@@ -119,7 +139,7 @@ impl Ping {
         usize::from(age) < REMEMBERED && u32::from(age) < self.statistics.sent
     }
 
-    fn send<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>, id: u16) -> Result<(), TxError> {
+    fn send(&mut self, cx: &mut Cx<'_, '_, H>, id: u16) -> Result<(), TxError> {
         let seq = self.statistics.sent as u16;
         let header = Message::EchoRequest { id, seq, data: &[] }.emit_head([0; 2]);
         let mut body: heapless::Vec<Span<'_, H::Memory>, SPANS> = heapless::Vec::new();
@@ -150,11 +170,24 @@ fn is_pattern(data: &[u8], size: usize) -> bool {
     data.len() == size && data.chunks(PATTERN.len()).all(|part| PATTERN.get(..part.len()) == Some(part))
 }
 
-impl<H: Host> Operation<H> for Ping {
+impl<H: Host> Operation<H> for Ping<H> {
     fn poll(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
         let now = cx.now();
         if let Some(error) = self.failed {
             return Step::Done(Err(error));
+        }
+        if let Some((name, resolve)) = &mut self.name {
+            match resolve.poll(cx, name.as_ref()) {
+                Resolved::Pending(at) => return Step::Pending(at),
+                Resolved::Failed(e) => return Step::Done(Err(e)),
+                Resolved::Ready(addr) if addr.is_unspecified() || addr.is_multicast() => {
+                    return Step::Done(Err(Error::Invalid));
+                }
+                Resolved::Ready(addr) => {
+                    self.request.dst = addr;
+                    self.name = None;
+                }
+            }
         }
         let answered = self.statistics.received;
         if answered >= self.request.count || (answered > 0 && self.request.until_answer) {
@@ -194,6 +227,18 @@ impl<H: Host> Operation<H> for Ping {
         }
     }
 
+    fn datagram(&mut self, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {
+        if let Some((name, resolve)) = &mut self.name {
+            resolve.datagram(cx, name.as_ref(), datagram);
+        }
+    }
+
+    fn cancel(&mut self, cx: &mut Cx<'_, '_, H>) {
+        if let Some((_, resolve)) = &mut self.name {
+            resolve.cancel(cx);
+        }
+    }
+
     fn echo_reply(&mut self, cx: &mut Cx<'_, '_, H>, reply: &EchoReply<'_>) -> bool {
         let ours = Some(reply.id) == self.id && reply.src == self.request.dst && self.is_recent(reply.seq);
         if !ours || !is_pattern(reply.data, self.request.size) {
@@ -217,7 +262,13 @@ impl<H: Host> Operation<H> for Ping {
     }
 
     fn icmp_error(&mut self, cx: &mut Cx<'_, '_, H>, error: &IcmpError) {
-        let ours = error.protocol == Protocol::ICMP && error.dst == self.request.dst && Some(error.src_port) == self.id;
+        if let Some((_, resolve)) = &mut self.name {
+            return resolve.icmp_error(cx, error);
+        }
+        let ours = error.protocol == Protocol::ICMP
+            && error.dst == self.request.dst
+            && Some(error.src_port) == self.id
+            && self.is_recent(error.dst_port);
         if !ours {
             return;
         }
@@ -236,3 +287,6 @@ impl<H: Host> Operation<H> for Ping {
         };
     }
 }
+
+#[cfg(test)]
+mod tests;
