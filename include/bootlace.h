@@ -722,7 +722,7 @@ int lace_gateway_set(lace_stack *net, lace_nic_id nic, const struct lace_ip *gat
  * `LACE_EHOSTUNREACH`: the next hop does not answer; `LACE_ENETUNREACH`, `LACE_ENETDOWN`, `LACE_EAFNOSUPPORT`,
  * `LACE_EINVAL` for no address, `LACE_EBADF`, `LACE_EBUSY`.
  */
-lace_nic_id lace_neighbour_get(lace_stack *net, lace_nic_id nic, const lace_ip *ip, uint8_t *mac);
+lace_nic_id lace_neighbour_get(lace_stack *net, lace_nic_id nic, const struct lace_ip *ip, uint8_t *mac);
 
 /**
  * How many NICs there are, and, when `index` is below that, the id of that one into `*nic` unless it is NULL.
