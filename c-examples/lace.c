@@ -17,7 +17,9 @@ static const struct {
 	int (*run)(struct tool *, int, char **);
 	const char *usage;
 } commands[] = {
+	{ "dhcp", lace_cmd_dhcp, "dhcp [--timeout MS]" },
 	{ "ping", lace_cmd_ping, "ping [-c COUNT] [-i MS] [-s SIZE] [-W MS] HOST" },
+	{ "tftp", lace_cmd_tftp, "tftp get [-b BLKSIZE] [-w WINDOWSIZE] [-o FILE] [--sha256] HOST PATH" },
 };
 
 enum { TAP = 256, PACKET, SLIRP, PCAP, IP, GW, DNS, RING, PUSH, COPY, ARENA, STATS };
@@ -26,6 +28,7 @@ static const struct option options[] = {
 	{ "tap", required_argument, NULL, TAP },       { "packet", required_argument, NULL, PACKET },
 	{ "slirp", optional_argument, NULL, SLIRP },   { "pcap", required_argument, NULL, PCAP },
 	{ "ip", required_argument, NULL, IP },         { "gw", required_argument, NULL, GW },
+	{ "dns", required_argument, NULL, DNS },       { "ring", required_argument, NULL, RING },
 	{ "push", no_argument, NULL, PUSH },           { "copy", no_argument, NULL, COPY },
 	{ "arena", required_argument, NULL, ARENA },   { "stats", no_argument, NULL, STATS },
 	{ "quiet", no_argument, NULL, 'q' },           { "help", no_argument, NULL, 'h' },
@@ -190,8 +193,9 @@ static int set_up(struct tool *tool, const struct settings *s, void **arena)
 	tool->nic = linux_nic_add(tool->card, tool->net, s->mode);
 	if (tool->nic < 0)
 		return tool->nic;
-	if (!s->ip.family)
-		return LACE_OK;
+	rc = lace_dns_set(tool->net, s->dns, s->n_dns);
+	if (rc < 0 || !s->ip.family)
+		return rc;
 	rc = lace_addr_add(tool->net, tool->nic, &s->ip, s->prefix);
 	if (rc == LACE_OK && s->gateway.family)
 		rc = lace_gateway_set(tool->net, tool->nic, &s->gateway);
@@ -231,6 +235,8 @@ int main(int argc, char **argv)
 	rc = set_up(&tool, &s, &arena);
 	if (rc < 0) {
 		rc = tool_failed("stack", rc);
+	} else if (!s.ip.family && run != lace_cmd_dhcp && tool_dhcp(&tool, 0)) {
+		rc = 1;
 	} else {
 		optind = 0;
 		rc = run(&tool, argc - at, argv + at);

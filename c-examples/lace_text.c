@@ -51,13 +51,21 @@ int tool_failed(const char *what, int64_t error)
 
 int tool_failed_op(struct tool *tool, const char *what, lace_op op, int64_t error)
 {
+	static const char *const kinds[] = { "", "TFTP", "ICMP", "DNS", "DHCP", "NFS", "RPC", "HTTP" };
 	struct lace_detail d;
 	char from[LACE_IP_TEXT];
 
 	if (lace_detail_init(&d, sizeof d) || lace_op_detail(tool->net, op, &d) || d.kind == LACE_DETAIL_NONE)
 		return tool_failed(what, error);
-	fprintf(stderr, "%s: %s (%lld): %s says %s (%u)\n", what, lace_strerror(error), (long long)error,
-		tool_ip_text(&d.from, from), d.text[0] ? d.text : "no more", (unsigned)d.code);
+	fprintf(stderr, "%s: %s (%lld): %s says", what, lace_strerror(error), (long long)error,
+		d.from.family ? tool_ip_text(&d.from, from) : "the server");
+	if (d.text[0])
+		fprintf(stderr, " \"%s\"", d.text);
+	if (d.kind == LACE_DETAIL_ICMP)
+		fprintf(stderr, " ICMP type %u code %u\n", (unsigned)d.code / 256, (unsigned)d.code % 256);
+	else
+		fprintf(stderr, " (%s error %u)\n", kinds[d.kind < LACE_DETAIL_HTTP ? d.kind : LACE_DETAIL_HTTP],
+			(unsigned)d.code);
 	return 1;
 }
 

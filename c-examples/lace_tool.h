@@ -12,6 +12,8 @@ struct tool {
 	struct linux_nic *card;
 	lace_stack *net;
 	int nic;                 /* handle of the card in the stack */
+	struct lace_lease lease; /* what DHCP gave, where it was asked */
+	int leased;
 	int quiet;
 	uint64_t shown_us; /* when progress was last shown */
 	uint64_t start_us;
@@ -33,6 +35,11 @@ int tool_failed(const char *what, int64_t error);
 int tool_failed_op(struct tool *tool, const char *what, lace_op op, int64_t error);
 /* Reads a number in [min, max] of a command line, or ends the program with a message. */
 unsigned long tool_number(const char *text, unsigned long min, unsigned long max);
+/* Asks DHCP unless an address was given: 0, or an exit status. Every subcommand but dhcp has it done already. */
+int tool_dhcp(struct tool *tool, uint32_t timeout_ms);
+
+int lace_cmd_dhcp(struct tool *tool, int argc, char **argv);
 int lace_cmd_ping(struct tool *tool, int argc, char **argv);
+int lace_cmd_tftp(struct tool *tool, int argc, char **argv);
 
 #endif

@@ -27,6 +27,7 @@
 #define DRAIN_MAX 4096u  /* frames a ring model looks at in one poll */
 #define QUEUE     256u   /* frames libslirp may hand over before we fetch them */
 #define QUEUE_LEN 2048u
+#define SMALL     256u /* bytes of a frame that is sent in one piece in any case */
 
 struct held {
 	size_t len;
@@ -228,7 +229,25 @@ static ssize_t fd_read(struct linux_nic *nic)
 
 static int fd_send(struct linux_nic *nic, const struct iovec *pieces, int n)
 {
-	ssize_t r = n == 1 ? write(nic->fd, pieces[0].iov_base, pieces[0].iov_len) : writev(nic->fd, pieces, n);
+	uint8_t small[SMALL];
+	size_t len = 0;
+	ssize_t r;
+
+	for (int i = 0; i < n; i++)
+		len += pieces[i].iov_len;
+	if (n == 1) {
+		r = write(nic->fd, pieces[0].iov_base, len);
+	} else if (len <= sizeof small) {
+		/* cheaper than to have the kernel gather */
+		len = 0;
+		for (int i = 0; i < n; i++) {
+			memcpy(small + len, pieces[i].iov_base, pieces[i].iov_len);
+			len += pieces[i].iov_len;
+		}
+		r = write(nic->fd, small, len);
+	} else {
+		r = writev(nic->fd, pieces, n);
+	}
 
 	if (r >= 0)
 		return 0;

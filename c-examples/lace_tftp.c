@@ -1,0 +1,100 @@
+/* lace tftp: files by TFTP into memory, as a boot loader would, and from there to a file if asked. */
+#define _GNU_SOURCE
+#include "bootlace_sync.h"
+#include "lace_tool.h"
+#include "sha256.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define ROOM (1ul << 30) /* address space; pages that no byte reaches cost nothing */
+
+static int save(const char *path, const void *data, size_t len)
+{
+	FILE *f = fopen(path, "wb");
+	int bad = !f || fwrite(data, 1, len, f) != len;
+
+	if (f && fclose(f))
+		bad = 1;
+	if (bad)
+		perror(path);
+	return bad;
+}
+
+static int get(struct tool *tool, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "sha256", no_argument, NULL, 'H' },
+		{ "room", required_argument, NULL, 'R' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct lace_tftp_get get;
+	struct lace_sink sink;
+	const char *output = NULL;
+	size_t room = ROOM;
+	int hash = 0, rc = 1, c;
+	char hex[65];
+	void *memory;
+	lace_op op;
+	int64_t n;
+
+	lace_tftp_get_init(&get, sizeof get);
+	while ((c = getopt_long(argc, argv, "b:w:o:", longs, NULL)) != -1) {
+		switch (c) {
+		case 'b':
+			get.blksize = (uint16_t)tool_number(optarg, 8, 65464);
+			break;
+		case 'w':
+			get.windowsize = (uint16_t)tool_number(optarg, 1, 65535);
+			break;
+		case 'o':
+			output = optarg;
+			break;
+		case 'H':
+			hash = 1;
+			break;
+		case 'R':
+			room = tool_number(optarg, 1, ROOM);
+			break;
+		default:
+			return 2;
+		}
+	}
+	if (optind + 2 != argc)
+		return 2;
+	memory = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED) {
+		perror("memory");
+		return 1;
+	}
+	tool_peer(&get.server, argv[optind], 0);
+	get.path = argv[optind + 1];
+	get.progress = tool_progress;
+	get.ctx = tool;
+	lace_sink_memory(&sink, sizeof sink, memory, room);
+	tool_begin(tool);
+	op = lace_tftp_get_start(tool->net, &get, &sink);
+	n = lace_op_wait(tool->net, op);
+	if (n < 0) {
+		tool_failed_op(tool, get.path, op, n);
+	} else {
+		tool_done(tool, n);
+		rc = output && save(output, memory, (size_t)n);
+		if (hash) {
+			sha256_hex(memory, (size_t)n, hex);
+			printf("sha256 %s\n", hex);
+		}
+	}
+	lace_op_close(tool->net, op);
+	munmap(memory, room);
+	return rc;
+}
+
+int lace_cmd_tftp(struct tool *tool, int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "get"))
+		return get(tool, argc - 1, argv + 1);
+	return 2;
+}
