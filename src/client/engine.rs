@@ -185,7 +185,15 @@ impl<'a, H: Host> Engine<'a, H> {
 
     /// Does what is due at this time. To be called once a pass, after the frames (design §3: a pass drains frames
     /// before it fires timers).
+    #[inline]
     pub fn tick(&mut self) {
+        // Most passes of a transfer have nothing due. A lease looks after its interface in each.
+        if self.stack.now >= self.deadline() || self.watches_lease() {
+            self.fire();
+        }
+    }
+
+    fn fire(&mut self) {
         self.stack.tick();
         let wake = core::mem::take(&mut self.stack.wake);
         self.tick_dhcp(wake);
@@ -264,6 +272,11 @@ impl<'a, H: Host> Engine<'a, H> {
     #[cfg(not(feature = "dhcp"))]
     fn dhcp_deadline(&self) -> Instant {
         Instant::NEVER
+    }
+
+    #[cfg(not(feature = "dhcp"))]
+    fn watches_lease(&self) -> bool {
+        false
     }
 
     #[cfg(not(feature = "dhcp"))]

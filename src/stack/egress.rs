@@ -79,24 +79,16 @@ pub enum L4Sum {
 
 /// A transport header, its checksum field zero.
 #[derive(Clone, Copy, Debug)]
-pub struct L4Header {
-    bytes: [u8; MAX_L4],
-    len: usize,
+pub struct L4Header<'p> {
+    bytes: &'p [u8],
     sum: L4Sum,
 }
 
-impl L4Header {
+impl<'p> L4Header<'p> {
     /// A header of `bytes`; what is beyond [`MAX_L4`] is cut off.
-    pub fn new(bytes: &[u8], sum: L4Sum) -> Self {
-        let mut h = L4Header { bytes: [0; MAX_L4], len: bytes.len().min(MAX_L4), sum };
-        for (to, from) in h.bytes.iter_mut().zip(bytes) {
-            *to = *from;
-        }
-        h
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or(&[])
+    #[inline]
+    pub fn new(bytes: &'p [u8], sum: L4Sum) -> Self {
+        L4Header { bytes: bytes.get(..MAX_L4).unwrap_or(bytes), sum }
     }
 }
 
@@ -118,7 +110,7 @@ pub struct Packet<'p, M> {
     /// Don't-fragment flag.
     pub dont_fragment: bool,
     /// Transport header.
-    pub header: L4Header,
+    pub header: L4Header<'p>,
     /// What follows it.
     pub body: &'p [Span<'p, M>],
     /// Names the frame to an asynchronous NIC.
@@ -177,58 +169,60 @@ fn copy_spans<M: Memory>(mut out: &mut [u8], spans: &[Span<'_, M>]) -> Result<Su
     Ok(sum)
 }
 
-/// All header bytes of a frame being built, and where the fields that need the body's sum lie.
-struct Headers {
-    bytes: [u8; MAX_HEADERS],
-    len: usize,
-    l4_at: usize,
-    pseudo: Sum,
+/// The headers of a frame, as values: they are written once, where they leave from.
+struct Headers<'p> {
+    link: ethernet::Repr,
+    vlan: Option<u16>,
+    ip: ipv4::Repr,
+    /// The hardware fills in the IPv4 checksum.
+    ip_offload: bool,
+    /// The transport's, its checksum field zero; empty behind the first fragment.
+    l4: &'p [u8],
     sum: L4Sum,
+    pseudo: Sum,
 }
 
-impl Headers {
-    /// Fills in the transport checksum, given the body's sum.
-    fn finish(&mut self, body: Sum, offload: bool) {
-        let (at, total) = match self.sum {
-            L4Sum::None => return,
-            L4Sum::Plain(at) => (at, self.l4_sum() + body),
-            // The hardware adds header and body to what stands in the field.
-            L4Sum::Pseudo(at) | L4Sum::Udp(at) if offload => {
-                self.put(at, self.pseudo.fold().to_ne_bytes());
-                return;
-            }
-            L4Sum::Pseudo(at) | L4Sum::Udp(at) => (at, self.pseudo + self.l4_sum() + body),
+impl Headers<'_> {
+    fn len(&self) -> usize {
+        let link = if self.vlan.is_none() { ethernet::HEADER_LEN } else { TAGGED_HEADER_LEN };
+        link.wrapping_add(ipv4::HEADER_LEN).wrapping_add(self.l4.len())
+    }
+
+    /// Writes them to `out`, which is as long as they are, with the transport checksum over header and `body`, or what
+    /// hardware needs to fill it in.
+    #[inline]
+    fn write(&self, out: &mut [u8], body: Sum, offload: bool) -> Option<()> {
+        let rest = match self.vlan {
+            None => put(out, &self.link.emit())?,
+            Some(vlan) => put(out, &self.link.emit_tagged(Tag::new(vlan)))?,
         };
-        let mut field = total.to_field();
-        if matches!(self.sum, L4Sum::Udp(_)) && field == [0, 0] {
+        let zero = self.ip.emit([0; 2]);
+        let ip = if self.ip_offload { zero } else { self.ip.emit(Sum::of_header(&zero).to_field()) };
+        let l4 = put(rest, &ip)?;
+        let header = Sum::copy(l4, self.l4)?;
+        let (at, total) = match self.sum {
+            L4Sum::None => return Some(()),
+            L4Sum::Plain(at) => (at, header + body),
+            L4Sum::Pseudo(at) | L4Sum::Udp(at) => (at, self.pseudo + header + body),
+        };
+        let field = match (self.sum, total.to_field()) {
+            // The hardware adds header and body to what stands in the field.
+            (L4Sum::Pseudo(_) | L4Sum::Udp(_), _) if offload => self.pseudo.fold().to_ne_bytes(),
             // RFC 768: an all-zero field means "no checksum", so a computed zero goes as ones.
-            field = [0xff, 0xff];
-        }
-        self.put(at, field);
+            (L4Sum::Udp(_), [0, 0]) => [0xff, 0xff],
+            (_, field) => field,
+        };
+        *l4.get_mut(at..)?.first_chunk_mut::<2>()? = field;
+        Some(())
     }
+}
 
-    fn l4_sum(&self) -> Sum {
-        Sum::of(self.bytes.get(self.l4_at..self.len).unwrap_or(&[]))
-    }
-
-    fn put(&mut self, at: usize, field: [u8; 2]) {
-        let start = self.l4_at.wrapping_add(at);
-        if let Some(place) = self.bytes.get_mut(start..).and_then(|b| b.first_chunk_mut::<2>()) {
-            *place = field;
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or(&[])
-    }
-
-    fn append(&mut self, part: &[u8]) {
-        let end = self.len.wrapping_add(part.len());
-        if let Some(place) = self.bytes.get_mut(self.len..end) {
-            place.copy_from_slice(part);
-            self.len = end;
-        }
-    }
+/// Writes `part` to the front of `out`; what is left of it.
+#[inline]
+fn put<'o, const N: usize>(out: &'o mut [u8], part: &[u8; N]) -> Option<&'o mut [u8]> {
+    let (front, rest) = out.split_first_chunk_mut::<N>()?;
+    *front = *part;
+    Some(rest)
 }
 
 /// The pseudo header's sum (RFC 768, RFC 9293 §3.1).
@@ -319,7 +313,7 @@ impl<'a, H: Host> Stack<'a, H> {
             return Err(TxError::NetworkDown);
         }
         let body_len: usize = packet.body.iter().map(span_len).sum();
-        let l4_len = packet.header.len.saturating_add(body_len);
+        let l4_len = packet.header.bytes.len().saturating_add(body_len);
         let mtu = self.path_mtu.get(self.now, packet.dst).unwrap_or(iface.mtu).min(iface.mtu);
         let room = usize::from(mtu).saturating_sub(ipv4::HEADER_LEN);
         if l4_len > room {
@@ -335,23 +329,21 @@ impl<'a, H: Host> Stack<'a, H> {
         let iface = self.interfaces.get_mut(usize::from(hop.nic.0)).and_then(Option::as_mut);
         let iface = iface.ok_or(TxError::NetworkDown)?;
         let part = Part { len: l4_len, id, more: false, offset: 0 };
-        let mut headers = build_headers(iface, &hop, dst_mac, packet, part, l4_len);
+        let headers = build_headers(iface, &hop, dst_mac, packet, part, l4_len);
         if mac.is_err() {
-            let sum = sum_spans(packet.body)?;
-            headers.finish(sum, false);
-            let total = headers.len.saturating_add(body_len).max(MIN_FRAME_LEN);
+            let total = headers.len().saturating_add(body_len).max(MIN_FRAME_LEN);
             let stored = self.queue.store(hop.nic, hop.next, total, |out| {
-                let (head, rest) = out.split_at_mut_checked(headers.len)?;
-                head.copy_from_slice(headers.bytes());
-                copy_spans(rest.get_mut(..body_len)?, packet.body).ok()?;
-                Some(())
+                let (head, rest) = out.split_at_mut_checked(headers.len())?;
+                let sum = copy_spans(rest.get_mut(..body_len)?, packet.body).ok()?;
+                headers.write(head, sum, false)
             });
             if stored.displaced {
                 self.stats.count(Counter::DropNeighbourQueue);
             }
             return if stored.stored { Ok(()) } else { Err(TxError::Resolving) };
         }
-        let sent = transmit(iface, &mut self.frames, headers, hop.nic, packet, body_len);
+        let body = Body { spans: packet.body, len: body_len, sum: None };
+        let sent = transmit(iface, &mut self.frames, &headers, hop.nic, &body, packet.token);
         count_tx(&mut self.stats, &sent);
         sent
     }
@@ -367,7 +359,7 @@ impl<'a, H: Host> Stack<'a, H> {
         room: usize,
     ) -> Result<(), TxError> {
         let unit = room & !7;
-        if packet.dont_fragment || l4_len > usize::from(ipv4::MAX_PAYLOAD_LEN) || unit <= packet.header.len {
+        if packet.dont_fragment || l4_len > usize::from(ipv4::MAX_PAYLOAD_LEN) || unit <= packet.header.bytes.len() {
             return Err(TxError::TooBig(room));
         }
         let dst_mac = self.next_hop_mac(&hop)?;
@@ -380,17 +372,12 @@ impl<'a, H: Host> Stack<'a, H> {
             let part = Part { len, id, more: end < l4_len, offset: offset as u16 };
             let iface = self.interfaces.get_mut(usize::from(hop.nic.0)).and_then(Option::as_mut);
             let iface = iface.ok_or(TxError::NetworkDown)?;
-            let mut headers = build_headers(iface, &hop, dst_mac, packet, part, l4_len);
-            if offset == 0 {
-                headers.finish(body_sum, false);
-            }
-            let from = offset.saturating_sub(packet.header.len);
-            let body_len = if offset == 0 { len.saturating_sub(packet.header.len) } else { len };
-            let body = cut(packet.body, from, body_len).ok_or(TxError::Invalid)?;
-            // The checksum is in place: a frame's part of the body is not summed again.
-            let frame = Packet { header: L4Header { sum: L4Sum::None, ..packet.header }, body: &body, ..*packet };
-            headers.sum = L4Sum::None;
-            let sent = transmit(iface, &mut self.frames, headers, hop.nic, &frame, body_len);
+            let headers = build_headers(iface, &hop, dst_mac, packet, part, l4_len);
+            let from = offset.saturating_sub(packet.header.bytes.len());
+            let body_len = len.saturating_sub(headers.l4.len());
+            let spans = cut(packet.body, from, body_len).ok_or(TxError::Invalid)?;
+            let body = Body { spans: &spans, len: body_len, sum: Some(body_sum) };
+            let sent = transmit(iface, &mut self.frames, &headers, hop.nic, &body, packet.token);
             count_tx(&mut self.stats, &sent);
             sent?;
             offset = end;
@@ -415,7 +402,15 @@ impl<'a, H: Host> Stack<'a, H> {
         sent
     }
 
+    #[inline]
     fn next_hop_mac(&mut self, hop: &Hop) -> Result<Address, TxError> {
+        match self.neighbours.known(self.now, hop.nic, hop.next) {
+            Some(mac) => Ok(mac),
+            None => self.find_next_hop(hop),
+        }
+    }
+
+    fn find_next_hop(&mut self, hop: &Hop) -> Result<Address, TxError> {
         if hop.next == Ipv4Addr::BROADCAST {
             return Ok(Address::BROADCAST);
         }
@@ -448,26 +443,15 @@ fn count_tx(stats: &mut Stats, sent: &Result<(), TxError>) {
     });
 }
 
-fn build_headers<N: Nic<Memory = M>, M: Memory>(
+#[inline]
+fn build_headers<'p, N: Nic<Memory = M>, M: Memory>(
     iface: &Interface<N>,
     hop: &Hop,
     dst: Address,
-    packet: &Packet<'_, M>,
+    packet: &Packet<'p, M>,
     part: Part,
     l4_len: usize,
-) -> Headers {
-    let mut h = Headers {
-        bytes: [0; MAX_HEADERS],
-        len: 0,
-        l4_at: 0,
-        pseudo: pseudo_header(hop.src, packet.dst, packet.protocol, l4_len),
-        sum: packet.header.sum,
-    };
-    let link = ethernet::Repr { destination: dst, source: iface.mac, ether_type: EtherType::IPV4 };
-    match iface.vlan {
-        None => h.append(&link.emit()),
-        Some(vlan) => h.append(&link.emit_tagged(Tag::new(vlan))),
-    }
+) -> Headers<'p> {
     let ip = ipv4::Repr {
         source: hop.src,
         destination: packet.dst,
@@ -480,17 +464,25 @@ fn build_headers<N: Nic<Memory = M>, M: Memory>(
         more_fragments: part.more,
         fragment_offset: part.offset,
     };
-    let zero = ip.emit([0; 2]);
-    if iface.caps.contains(NicCaps::TX_IP_SUM) {
-        h.append(&zero);
-    } else {
-        h.append(&ip.emit(Sum::of(&zero).to_field()));
+    let first = part.offset == 0;
+    Headers {
+        link: ethernet::Repr { destination: dst, source: iface.mac, ether_type: EtherType::IPV4 },
+        vlan: iface.vlan,
+        ip,
+        ip_offload: iface.caps.contains(NicCaps::TX_IP_SUM),
+        l4: if first { packet.header.bytes } else { &[] },
+        sum: if first { packet.header.sum } else { L4Sum::None },
+        pseudo: pseudo_header(hop.src, packet.dst, packet.protocol, l4_len),
     }
-    h.l4_at = h.len;
-    if part.offset == 0 {
-        h.append(packet.header.bytes());
-    }
-    h
+}
+
+/// What follows the headers in a frame.
+struct Body<'b, M> {
+    spans: &'b [Span<'b, M>],
+    /// Their length in bytes.
+    len: usize,
+    /// What the checksum covers behind the transport header, where that is more than this frame carries.
+    sum: Option<Sum>,
 }
 
 /// The part of a datagram that one frame carries.
@@ -531,36 +523,40 @@ type Spans<'s, M> = heapless::Vec<Span<'s, M>, { MAX_BODY + 2 }>;
 fn transmit<N: Nic>(
     iface: &mut Interface<N>,
     frames: &mut TxFrames<'_>,
-    mut headers: Headers,
+    headers: &Headers<'_>,
     nic: NicId,
-    packet: &Packet<'_, N::Memory>,
-    body_len: usize,
+    body: &Body<'_, N::Memory>,
+    token: Token,
 ) -> Result<(), TxError> {
-    let offload = iface.caps.contains(NicCaps::TX_L4_SUM);
-    let lends = packet.body.iter().any(|s| matches!(s, Span::Memory { .. }));
+    // Hardware knows nothing of the other fragments.
+    let offload = iface.caps.contains(NicCaps::TX_L4_SUM) && body.sum.is_none();
+    let lends = body.spans.iter().any(|s| matches!(s, Span::Memory { .. }));
     let asynchronous = iface.caps.contains(NicCaps::ASYNC);
+    let len = headers.len().saturating_add(body.len);
     if !iface.caps.contains(NicCaps::GATHER) || (asynchronous && !lends) {
-        let len = headers.len.saturating_add(body_len);
         return copy_out(iface, frames, nic, len, |out| {
-            let (head, body) = out.split_at_mut_checked(headers.len).ok_or(TxError::Invalid)?;
-            let sum = copy_spans(body, packet.body)?;
-            headers.finish(sum, offload);
-            head.copy_from_slice(headers.bytes());
-            Ok(())
+            let (head, rest) = out.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
+            let sum = copy_spans(rest, body.spans)?;
+            headers.write(head, body.sum.unwrap_or(sum), offload).ok_or(TxError::Invalid)
         });
     }
-    let sum = if offload || packet.header.sum == L4Sum::None { Sum::ZERO } else { sum_spans(packet.body)? };
-    headers.finish(sum, offload);
-    let pad = MIN_FRAME_LEN.saturating_sub(headers.len.saturating_add(body_len));
-    let padding = PADDING.get(..pad).unwrap_or(&[]);
+    let sum = match body.sum {
+        Some(sum) => sum,
+        None if offload || headers.sum == L4Sum::None => Sum::ZERO,
+        None => sum_spans(body.spans)?,
+    };
+    let mut head = [0; MAX_HEADERS];
+    let head = head.get_mut(..headers.len()).ok_or(TxError::Invalid)?;
+    headers.write(head, sum, offload).ok_or(TxError::Invalid)?;
+    let padding = PADDING.get(..MIN_FRAME_LEN.saturating_sub(len)).unwrap_or(&[]);
     if !asynchronous {
-        let spans = gather(headers.bytes(), packet.body, padding)?;
-        return iface.nic.send(&spans, packet.token).map_err(TxError::from);
+        let spans = gather(head, body.spans, padding)?;
+        return iface.nic.send(&spans, token).map_err(TxError::from);
     }
-    let (slot, token) = frames.claim(nic, packet.token).ok_or(TxError::Busy)?;
-    let sent = gather_kept(iface, slot, headers.bytes(), packet.body, padding, token);
+    let (slot, own_token) = frames.claim(nic, token).ok_or(TxError::Busy)?;
+    let sent = gather_kept(iface, slot, head, body.spans, padding, own_token);
     if sent.is_err() {
-        frames.done(token);
+        frames.done(own_token);
     }
     sent
 }

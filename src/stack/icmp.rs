@@ -225,7 +225,7 @@ impl<'a, H: Host> Stack<'a, H> {
             self.stats.count(Counter::IcmpRateLimited);
             return;
         }
-        let message = Message::TimeExceeded { code: 1, quoted: &[] };
+        let header = Message::TimeExceeded { code: 1, quoted: &[] }.emit_head([0; 2]);
         let error = Outgoing {
             src: from,
             dst: to,
@@ -234,7 +234,7 @@ impl<'a, H: Host> Stack<'a, H> {
             ttl: 64,
             tos: 0,
             dont_fragment: false,
-            header: L4Header::new(&message.emit_head([0; 2]), L4Sum::Plain(2)),
+            header: L4Header::new(&header, L4Sum::Plain(2)),
             body: &[Span::Bytes(quote)],
             token: Token(0),
             queue: false,
@@ -250,6 +250,7 @@ impl<'a, H: Host> Stack<'a, H> {
             return;
         }
         let quoted = packet.payload.get(..udp::HEADER_LEN).unwrap_or(packet.payload);
+        let header = message.emit_head([0; 2]);
         let error = Outgoing {
             src: packet.dst,
             dst: packet.src,
@@ -258,7 +259,7 @@ impl<'a, H: Host> Stack<'a, H> {
             ttl: 64,
             tos: 0,
             dont_fragment: false,
-            header: L4Header::new(&message.emit_head([0; 2]), L4Sum::Plain(2)),
+            header: L4Header::new(&header, L4Sum::Plain(2)),
             body: &[Span::Bytes(packet.ip.header_bytes()), Span::Bytes(quoted)],
             token: Token(0),
             queue: false,

@@ -90,8 +90,18 @@ impl<'a> Neighbours<'a> {
         self.next
     }
 
+    #[inline]
     fn find(&mut self, nic: NicId, addr: Ipv4Addr) -> Option<&mut Entry> {
         self.entries.iter_mut().find(|e| e.addr == addr && e.nic == nic && e.state != State::Free)
+    }
+
+    /// The hardware address of `addr`, if it is known, in order to send to it now.
+    #[inline]
+    pub fn known(&mut self, now: Instant, nic: NicId, addr: Ipv4Addr) -> Option<Address> {
+        let e = self.find(nic, addr)?;
+        let State::Known { mac, .. } = e.state else { return None };
+        e.used = Some(now);
+        Some(mac)
     }
 
     /// Looks up `addr` in order to send to it now; starts to resolve it when unknown. The second value says whether

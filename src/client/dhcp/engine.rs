@@ -20,6 +20,11 @@ impl<'a, H: Host> Engine<'a, H> {
         self.shared.dhcp.iter().map(NicClient::deadline).min().unwrap_or(Instant::NEVER)
     }
 
+    /// Whether any DHCP client is at work.
+    pub(crate) fn watches_lease(&self) -> bool {
+        self.shared.dhcp.iter().any(NicClient::is_active)
+    }
+
     /// Whether the DHCP client of `nic` takes what comes to its port.
     pub(crate) fn is_dhcp_active(&self, nic: NicId) -> bool {
         self.shared.dhcp.get(usize::from(nic.0)).is_some_and(NicClient::is_active)
