@@ -28,6 +28,7 @@ fn main() {
     rpc();
     nfs();
     engine();
+    clients();
 }
 
 fn ip(protocol: ipv4::Protocol, payload_len: usize) -> ipv4::Repr {
@@ -379,4 +380,94 @@ fn engine() {
     for (name, frames) in bootlace_fuzz::engine::conversations() {
         save("frames", name, &frames);
     }
+}
+
+/// Answers as `bootlace_fuzz::clients` takes them: tens of milliseconds to wait, length, bytes.
+fn answers(list: &[(u8, &[u8])]) -> Vec<u8> {
+    list.iter().flat_map(|(wait, m)| [&[*wait][..], &(m.len() as u16).to_be_bytes(), m].concat()).collect()
+}
+
+fn clients() {
+    use dhcp::{MessageType, code};
+    let message = |kind, yiaddr, file: &[u8], more: &[(u8, &[u8])]| {
+        let repr = dhcp::Repr {
+            op: dhcp::Op::Reply,
+            xid: 0,
+            secs: 0,
+            broadcast: false,
+            ciaddr: Ipv4Addr::UNSPECIFIED,
+            yiaddr,
+            siaddr: SERVER,
+            giaddr: Ipv4Addr::UNSPECIFIED,
+            chaddr: MAC,
+            sname: b"",
+            file,
+        };
+        let mut buf = [0; 800];
+        let mut b = dhcp::Builder::new(&mut buf, &repr).unwrap();
+        b.message_type(kind).unwrap();
+        b.ipv4(code::SERVER_ID, SERVER).unwrap();
+        for (code, value) in more {
+            b.option(*code, value).unwrap();
+        }
+        b.finish().to_vec()
+    };
+    let lease = |seconds: &'static [u8]| {
+        [
+            (code::SUBNET_MASK, &[255, 255, 255, 0][..]),
+            (code::LEASE_TIME, seconds),
+            (code::ROUTER, &[10, 0, 0, 254]),
+            (code::DNS_SERVER, &[10, 0, 0, 1, 10, 0, 0, 3]),
+            (code::DOMAIN_SEARCH, b"\x03lab\x07example\0\x02hw\xc0\x04"),
+            (code::CLASSLESS_ROUTES, &[0, 10, 0, 0, 1, 24, 192, 168, 5, 10, 0, 0, 2]),
+        ]
+    };
+    let long = lease(&[0, 0, 14, 16]);
+    let short = lease(&[0, 0, 0, 2]);
+    let offer = message(MessageType::Offer, OURS, b"", &long);
+    let ack = message(MessageType::Ack, OURS, b"boot/Image", &long);
+    let nak = message(MessageType::Nak, Ipv4Addr::UNSPECIFIED, b"", &[(code::MESSAGE, b"no")]);
+    let brief = message(MessageType::Ack, OURS, b"", &short);
+    let wait = (10, &[][..]);
+    let save_dhcp = |name, switches: u8, list: &[(u8, &[u8])]| {
+        save("dhcp_client", name, &[&[switches][..], &answers(list)].concat());
+    };
+    save_dhcp("bound", 0, &[(0, &offer), (0, &ack), wait]);
+    save_dhcp("refused_then_bound", 4, &[(0, &offer), (0, &nak), (200, &offer), (0, &ack)]);
+    save_dhcp("renewed", 4, &[(0, &offer), (0, &brief), (120, &brief), (120, &nak), (0, &offer), (0, &brief)]);
+    let class = (code::VENDOR_CLASS, &b"PXEClient"[..]);
+    let menu = b"\x06\x01\x07\x08\x07\x80\x01\x01\x0a\x00\x00\x01\x09\x08\x80\x01\x05Linux\xff";
+    let proxy = message(MessageType::Offer, Ipv4Addr::UNSPECIFIED, b"", &[class, (code::VENDOR_SPECIFIC, menu)]);
+    let boot = message(MessageType::Ack, OURS, b"boot.efi", &[class]);
+    save_dhcp("proxy", 1, &[(0, &proxy), (0, &offer), (0, &ack), wait, (0, &boot)]);
+
+    let mut buf = [0; 512];
+    let mut a = [0; 255];
+    let lan = dns::Name::from_text(b"boot.lan", &mut a).unwrap();
+    let question = dns::Question { name: lan, kind: dns::Kind::A, class: dns::CLASS_IN };
+    let mut r = dns::ReplyBuilder::new(&mut buf, 0, dns::Rcode::NO_ERROR, false, &question).unwrap();
+    r.answer(&lan, dns::Kind::A, 60, &dns::Data::A(SERVER)).unwrap();
+    let found = r.finish().to_vec();
+    let r = dns::ReplyBuilder::new(&mut buf, 0, dns::Rcode::SERVER_FAILURE, false, &question).unwrap();
+    let failed = r.finish().to_vec();
+    let r = dns::ReplyBuilder::new(&mut buf, 0, dns::Rcode::NAME_ERROR, false, &question).unwrap();
+    let no_name = r.finish().to_vec();
+    let (mut b, mut c) = ([0; 255], [0; 255]);
+    let tftp = dns::Name::from_text(b"tftp.lan", &mut b).unwrap();
+    let mut r = dns::ReplyBuilder::new(&mut buf, 0, dns::Rcode::NO_ERROR, false, &question).unwrap();
+    r.answer(&lan, dns::Kind::CNAME, 60, &dns::Data::Cname(tftp)).unwrap();
+    let alias = r.finish().to_vec();
+    let question = dns::Question { name: tftp, ..question };
+    let mut r = dns::ReplyBuilder::new(&mut buf, 0, dns::Rcode::NO_ERROR, true, &question).unwrap();
+    r.answer(&tftp, dns::Kind::A, 60, &dns::Data::A(SERVER)).unwrap();
+    let target = r.finish().to_vec();
+    let bare = dns::Name::from_text(b"boot", &mut c).unwrap();
+    let question = dns::Question { name: bare, ..question };
+    let mut r = dns::ReplyBuilder::new(&mut buf, 0, dns::Rcode::NO_ERROR, false, &question).unwrap();
+    r.answer(&bare, dns::Kind::A, 0, &dns::Data::A(SERVER)).unwrap();
+    let without_domain = r.finish().to_vec();
+    save("dns_client", "found", &answers(&[(0, &found)]));
+    save("dns_client", "late", &answers(&[(120, &failed[..12]), (0, &found)]));
+    save("dns_client", "alias", &answers(&[(0, &alias), (0, &target)]));
+    save("dns_client", "search", &answers(&[(0, &no_name), (0, &without_domain)]));
 }

@@ -6,13 +6,14 @@ use bootlace::wire::cursor::Writer;
 use bootlace::wire::xdr::{Decoder, Encoder};
 use bootlace::wire::{Error, arp, dhcp, dns, ethernet, icmpv4, igmp, ipv4, mount, nfs3, portmap, rpc, tcp, tftp, udp};
 
+pub mod clients;
 pub mod engine;
 
 /// A function that is a fuzz target.
 pub type Target = fn(&[u8]) -> bool;
 
 /// The targets, by the names of their binaries and folders of seeds.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("eth_ip_udp", eth_ip_udp),
     ("arp", arp),
     ("icmp", icmp),
@@ -23,6 +24,8 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("rpc_nfs", rpc_nfs),
     ("fragments", engine::fragments),
     ("frames", engine::frames),
+    ("dhcp_client", clients::dhcp_client),
+    ("dns_client", clients::dns_client),
 ];
 
 /// An Ethernet frame with an IPv4 packet with a UDP datagram or an IGMP message.
