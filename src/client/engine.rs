@@ -463,6 +463,28 @@ impl<'a, H: Host> Engine<'a, H> {
         Ok(key)
     }
 
+    /// Calls `work` on a file that is open and lets it do what follows.
+    ///
+    /// # Errors
+    /// [`crate::storage::error::Error::BadHandle`]: no such operation, or none of this kind; the error the file has
+    /// ended with.
+    #[cfg(feature = "tftp")]
+    pub fn file<R>(&mut self, key: Key, work: impl FnOnce(&mut super::file::File<H>) -> R) -> Result<R> {
+        use crate::storage::error::Error;
+        match self.ops.get(key) {
+            Some(Op { client: Client::File(_), step: super::operation::Step::Done(result), .. }) => {
+                return Err(result.err().unwrap_or(Error::BadHandle));
+            }
+            Some(Op { client: Client::File(_), .. }) => {}
+            _ => return Err(Error::BadHandle),
+        }
+        let result = self.call(key.index as u8, |client, _| match client {
+            Client::File(file) => Some(work(file)),
+            _ => None,
+        });
+        result.flatten().ok_or(Error::BadHandle)
+    }
+
     /// Cancels an operation.
     ///
     /// # Errors

@@ -16,6 +16,8 @@
 pub mod dhcp;
 pub mod dns;
 pub mod engine;
+#[cfg(feature = "tftp")]
+pub mod file;
 pub mod operation;
 pub mod ops;
 #[cfg(feature = "ping")]

@@ -28,6 +28,9 @@ pub enum Client<H: Host> {
     /// TFTP, receiving.
     #[cfg(feature = "tftp")]
     TftpGet(super::tftp::Get<H>),
+    /// A file that is read in pieces.
+    #[cfg(feature = "tftp")]
+    File(super::file::File<H>),
     /// No client at all: what is left when every feature is off.
     Nothing(super::operation::Nothing, core::marker::PhantomData<H>),
 }
@@ -46,6 +49,8 @@ macro_rules! each_client {
             Client::Sim($c) => $call,
             #[cfg(feature = "tftp")]
             Client::TftpGet($c) => $call,
+            #[cfg(feature = "tftp")]
+            Client::File($c) => $call,
             Client::Nothing($c, _) => $call,
         }
     };

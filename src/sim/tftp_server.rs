@@ -245,6 +245,7 @@ impl TftpServer {
         let new = ahead <= t.window && (ahead > 0 || t.oack.is_some());
         if !new {
             if ahead == 0 && self.behaviour.eager {
+                t.deadline = now + t.timeout;
                 self.send_window(t, out);
             }
             return;

@@ -25,6 +25,19 @@ pub trait Memory: Clone {
     fn read_sum(&self, at: usize, dst: &mut [u8]) -> Result<Sum, OutOfBounds>;
     /// Sums `len` bytes from `at` without moving them.
     fn sum(&self, at: usize, len: usize) -> Result<Sum, OutOfBounds>;
+    /// Copies `len` bytes from `at` to `to` in `dst`, another region.
+    fn copy_to(&self, at: usize, dst: &Self, to: usize, len: usize) -> Result<(), OutOfBounds> {
+        let mut buffer = [0; 256];
+        let mut done = 0usize;
+        while done < len {
+            let piece = buffer.len().min(len.saturating_sub(done));
+            let part = buffer.get_mut(..piece).ok_or(OutOfBounds)?;
+            self.read_sum(at.saturating_add(done), part)?;
+            dst.write(to.saturating_add(done), part)?;
+            done = done.saturating_add(piece);
+        }
+        Ok(())
+    }
     /// Moves `len` bytes within the region; the ranges may overlap.
     fn move_within(&self, from: usize, to: usize, len: usize) -> Result<(), OutOfBounds>;
     /// Loads one byte of each cache line of the range, in order, so that a later scattered store finds them near.

@@ -1,10 +1,11 @@
 //! Receiving a file: the operation. It says where blocks land, acknowledges them, notices what is lost, and adapts the
 //! window to what arrives (RFC 1350, RFC 7440, design §5.1).
 
-use super::dest::{Dest, Taken};
+use super::dest::{Dest, Taken, Target};
 use super::session::{Agreement, Session, error_meaning};
 use super::window::{Class, Window};
 use super::{Mode, Tuning};
+use crate::client::file::pull::Pull;
 use crate::client::operation::{Cx, Datagram, DetailKind, Operation, Server, Step};
 use crate::stack::egress::TxError;
 use crate::stack::icmp::IcmpError;
@@ -51,8 +52,10 @@ enum Phase {
     Asking,
     /// Blocks come.
     Data,
-    /// It has ended.
-    Done(Result<u64, Error>),
+    /// It has failed.
+    Failed(Error),
+    /// All has come.
+    Done,
 }
 
 /// A block the sink has not taken yet.
@@ -60,7 +63,7 @@ enum Phase {
 struct Refused {
     since: Instant,
     /// Bytes of it, if the socket's queue keeps it.
-    staged: Option<usize>,
+    staged: Option<u16>,
 }
 
 /// What the windows since the (last) request came to.
@@ -75,25 +78,25 @@ struct Yield {
     /// Windows in a row that did not come whole.
     broken: u8,
     /// Most blocks that came whole in one of these.
-    best: u64,
+    best: u16,
     /// Blocks that came, and blocks that did not or came for nothing.
-    useful: u64,
-    wasted: u64,
+    useful: u32,
+    wasted: u32,
 }
 
 impl Yield {
-    fn whole(&mut self, blocks: u64) {
+    fn whole(&mut self, blocks: u32) {
         self.tails = 0;
         self.broken = 0;
         self.best = 0;
         self.useful = self.useful.saturating_add(blocks);
     }
 
-    fn broken(&mut self, arrived: u64, window: u64) {
+    fn broken(&mut self, arrived: u32, window: u16) {
         self.broken = self.broken.saturating_add(1);
-        self.best = self.best.max(arrived);
+        self.best = self.best.max(u16::try_from(arrived).unwrap_or(u16::MAX));
         self.useful = self.useful.saturating_add(arrived);
-        self.wasted = self.wasted.saturating_add(window.saturating_sub(arrived));
+        self.wasted = self.wasted.saturating_add(u32::from(window).saturating_sub(arrived));
     }
 
     /// Whether going on costs more than beginning anew with windows that arrive whole. `blocks`: those of the whole file,
@@ -106,11 +109,11 @@ impl Yield {
         // rest of the file is to come at the one rate, or the whole of it at the other. Units of 64 us: no overflow.
         let spent = now.since(self.opened).as_micros() >> 6;
         let busy = now.since(self.opened + self.stalled).as_micros() >> 6;
-        let useful = self.useful.max(1);
-        let sent = useful.saturating_add(self.wasted).max(1);
+        let useful = u64::from(self.useful.max(1));
+        let sent = useful.saturating_add(u64::from(self.wasted));
         let needed = busy.saturating_mul(useful).checked_div(sent).unwrap_or(0);
         let (rest, all) = match blocks {
-            Some(all) => (all.saturating_sub(self.useful), all),
+            Some(all) => (all.saturating_sub(useful), all),
             None => (1, 2),
         };
         rest.saturating_mul(spent) > all.saturating_mul(needed)
@@ -144,20 +147,44 @@ pub struct Get<H: Host> {
     length: u64,
     yields: Yield,
     refused: Option<Refused>,
+    /// An acknowledgement is held back until a reader has room for what it would bring.
+    held: bool,
 }
 
 impl<H: Host> Get<H> {
     /// A transfer that has yet to begin.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a server that is no host, an empty path or impossible numbers; [`Error::NotSupported`] for
-    /// netascii.
+    /// [`Error::Invalid`] for a server that is no host, an empty path or impossible numbers.
     pub fn new(request: Request<H>) -> Result<Self, Error> {
         let Request { server, path, mode, sink, tuning, sink_stall } = request;
+        let dest = Dest::new(Target::Sink(sink), mode);
+        Get::with(server, path, mode, dest, tuning, sink_stall)
+    }
+
+    /// A transfer to a reader, of octets.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn pulled(
+        server: Server<H::Text>,
+        path: H::Text,
+        pull: Pull<H::Memory>,
+        tuning: Tuning,
+    ) -> Result<Self, Error> {
+        let dest = Dest::new(Target::Pull(pull), Mode::Octet);
+        Get::with(server, path, Mode::Octet, dest, tuning, Duration::ZERO)
+    }
+
+    fn with(
+        server: Server<H::Text>,
+        path: H::Text,
+        mode: Mode,
+        dest: Dest<H>,
+        tuning: Tuning,
+        sink_stall: Duration,
+    ) -> Result<Self, Error> {
         tuning.check()?;
-        if mode != Mode::Octet {
-            return Err(Error::NotSupported);
-        }
         if path.as_ref().is_empty() || (server.name.is_none() && !is_host_address(server.addr)) {
             return Err(Error::Invalid);
         }
@@ -169,7 +196,7 @@ impl<H: Host> Get<H> {
             server,
             path,
             mode,
-            dest: Dest::new(sink),
+            dest,
             sink_stall,
             planned: false,
             session,
@@ -184,6 +211,7 @@ impl<H: Host> Get<H> {
             length: 0,
             yields: Yield::default(),
             refused: None,
+            held: false,
         })
     }
 
@@ -196,23 +224,20 @@ impl<H: Host> Get<H> {
         block.saturating_sub(1).saturating_mul(u64::from(self.session.blksize))
     }
 
+    /// Blocks that have come in order since the last acknowledgement.
+    fn unacknowledged(&self) -> u32 {
+        self.window.confirmed().saturating_sub(self.acked) as u32
+    }
+
     /// The last block that may come before the next acknowledgement.
     fn edge(&self) -> u64 {
         self.acked.saturating_add(u64::from(self.session.window))
     }
 
-    /// The region blocks land in, if they go to one as they are.
-    fn lands(&self) -> Option<&H::Memory> {
-        match &self.dest {
-            Dest::Memory(memory) if self.mode == Mode::Octet => Some(memory),
-            _ => None,
-        }
-    }
-
     /// Ends the transfer, telling the server if it takes part in it.
     fn fail(&mut self, cx: &mut Cx<'_, '_, H>, why: Error, code: ErrorCode, text: &[u8]) {
         self.session.give_up(cx, code, text);
-        self.phase = Phase::Done(Err(why));
+        self.phase = Phase::Failed(why);
     }
 
     fn resolve(&mut self) {
@@ -225,16 +250,16 @@ impl<H: Host> Get<H> {
                 self.session.set_server(Endpoint { addr, port });
                 self.phase = Phase::Begin;
             }
-            Some(_) => self.phase = Phase::Done(Err(Error::Invalid)),
-            None => self.phase = Phase::Done(Err(Error::NotSupported)),
+            Some(_) => self.phase = Phase::Failed(Error::Invalid),
+            None => self.phase = Phase::Failed(Error::NotSupported),
         }
     }
 
     fn begin(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<(), Error> {
         self.session.begin(cx)?;
         if !self.planned {
-            let keeps = if self.dest.may_refuse() { self.session.staging(cx) } else { None };
-            self.session.plan(cx, self.lands().is_some(), keeps)?;
+            let room = self.dest.room(self.session.staging(cx));
+            self.session.plan(cx, room)?;
             self.planned = true;
         }
         self.window = Window::new();
@@ -243,6 +268,7 @@ impl<H: Host> Get<H> {
         self.ack_due = false;
         self.length = 0;
         self.refused = None;
+        self.held = false;
         cx.progress.done = 0;
         self.phase = Phase::Asking;
         Ok(())
@@ -251,6 +277,7 @@ impl<H: Host> Get<H> {
     /// The server has answered from `from`: blocks come from there.
     fn open(&mut self, now: Instant, from: Endpoint) {
         self.session.bind(now, from);
+        self.dest.begin(self.session.blksize);
         self.phase = Phase::Data;
         self.yields = Yield { opened: now, ..Yield::default() };
         self.stirred = now;
@@ -293,7 +320,7 @@ impl<H: Host> Get<H> {
             self.session.plan.options = false;
             self.phase = Phase::Begin;
         } else {
-            self.phase = Phase::Done(Err(why));
+            self.phase = Phase::Failed(why);
         }
     }
 
@@ -303,7 +330,7 @@ impl<H: Host> Get<H> {
             return;
         }
         cx.detail.set(DetailKind::Tftp, u32::from(code.0), Some(from.addr), message);
-        self.phase = Phase::Done(Err(error_meaning(code)));
+        self.phase = Phase::Failed(error_meaning(code));
     }
 
     /// Whether nothing of use has come or gone for as long as an answer takes: a repetition then means a loss.
@@ -344,7 +371,7 @@ impl<H: Host> Get<H> {
         }
         let offset = self.offset(block);
         let taken = match datagram.landed {
-            None => self.dest.take(offset, data, in_order),
+            None => self.dest.take(offset, data, in_order, is_last),
             Some(landed) if landed.len == len => Ok(Taken::All),
             // `place` found no room for it.
             Some(_) => Err(Error::TooBig),
@@ -379,10 +406,10 @@ impl<H: Host> Get<H> {
         self.session.progress(now);
         self.stirred = now;
         if is_last {
-            self.length = offset.saturating_add(len as u64);
+            self.length = self.dest.converted().unwrap_or(offset.saturating_add(len as u64));
         }
         let confirmed = self.window.confirmed();
-        let blocks = confirmed.saturating_sub(self.acked);
+        let blocks = self.unacknowledged();
         if self.window.complete() {
             // RFC 7440 §4, RFC 1350 §6: the last block is acknowledged at once.
             self.ack_due = true;
@@ -390,7 +417,7 @@ impl<H: Host> Get<H> {
             return;
         }
         cx.progress.done = confirmed.saturating_mul(u64::from(self.session.blksize));
-        if blocks >= u64::from(self.session.window) {
+        if blocks >= u32::from(self.session.window) {
             self.yields.whole(blocks);
             self.ack_due = true;
             self.ack_clean = true;
@@ -408,8 +435,7 @@ impl<H: Host> Get<H> {
         if block == edge || is_last || self.window.ahead() >= self.overtakers {
             self.gap = next;
             self.gap_at = now;
-            let arrived = self.window.confirmed().saturating_sub(self.acked);
-            self.yields.broken(arrived, u64::from(self.session.window));
+            self.yields.broken(self.unacknowledged(), self.session.window);
             self.ack_due = true;
             self.ack_clean = false;
         }
@@ -442,29 +468,30 @@ impl<H: Host> Get<H> {
             Some(refused) if !some => refused.since,
             _ => now,
         };
-        self.refused = Some(Refused { since, staged: kept.then_some(data.len()) });
+        self.refused = Some(Refused { since, staged: kept.then_some(data.len() as u16) });
         self.session.deadline = now + self.session.timeout().divided_by(2);
     }
 
     /// Offers the kept block again.
     fn offer(&mut self, cx: &mut Cx<'_, '_, H>) {
         let (Some(refused), Some(socket)) = (self.refused, self.session.socket()) else { return };
-        let Some(len) = refused.staged else { return };
+        let Some(len) = refused.staged.map(usize::from) else { return };
         let block = self.window.next();
         let offset = self.offset(block);
+        let is_last = len < usize::from(self.session.blksize);
         let mut progress = false;
         for _ in 0..SINK_CALLS {
             let Some((front, back)) = cx.udp.front(socket) else { return };
             let middle = offset.saturating_add(front.len() as u64);
-            let taken = match self.dest.take(offset, front, true) {
-                Ok(Taken::All) => self.dest.take(middle, back, true),
+            let taken = match self.dest.take(offset, front, true, false) {
+                Ok(Taken::All) => self.dest.take(middle, back, true, is_last),
                 other => other,
             };
             match taken {
                 Ok(Taken::All) => {
                     self.refused = None;
                     cx.udp.drop_front(socket);
-                    self.taken(cx, block, offset, len, len < usize::from(self.session.blksize));
+                    self.taken(cx, block, offset, len, is_last);
                     // What came meanwhile was dropped: the server goes on from here.
                     self.ack_due = true;
                     self.ack_clean = true;
@@ -490,10 +517,7 @@ impl<H: Host> Get<H> {
         let now = cx.now();
         self.ack_due = true;
         self.ack_clean = false;
-        if let Some(refused) = self.refused {
-            if now.since(refused.since) >= self.sink_stall {
-                self.fail(cx, Error::SinkStalled, ErrorCode::DISK_FULL, b"no room");
-            }
+        if self.refused.is_some() {
             // The server hears of us, so that it does not give up (design §5.1).
             self.session.deadline = now + self.session.timeout().divided_by(2);
             return;
@@ -501,11 +525,10 @@ impl<H: Host> Get<H> {
         let timeout = self.session.timeout();
         self.yields.stalled = self.yields.stalled + self.session.rtt.timer(timeout);
         let confirmed = self.window.confirmed();
-        let arrived = confirmed.saturating_sub(self.acked);
-        let window = u64::from(self.session.window);
+        let arrived = self.unacknowledged();
         if arrived > 0 || self.window.ahead() > 0 {
             self.yields.tails = self.yields.tails.saturating_add(1);
-            self.yields.broken(arrived, window);
+            self.yields.broken(arrived, self.session.window);
         } else {
             cx.stack.stats.count(Counter::TftpRetransmit);
         }
@@ -514,7 +537,7 @@ impl<H: Host> Get<H> {
         let barren = nothing && now.since(self.yields.opened) >= NOTHING_FLOOR.max(rtt.times(4));
         let blocks = cx.progress.total.map(|size| size.checked_div(u64::from(self.session.blksize)).unwrap_or(0));
         if barren || self.yields.is_poor(now, blocks) {
-            let best = if nothing { self.session.window } else { self.yields.best.min(0xffff) as u16 };
+            let best = if nothing { self.session.window } else { self.yields.best };
             if self.session.shrink(cx, best) {
                 self.session.tell(cx, ErrorCode::NOT_DEFINED, b"asking again");
                 self.phase = Phase::Begin;
@@ -525,6 +548,32 @@ impl<H: Host> Get<H> {
             Ok(()) => self.session.arm(now),
             Err(why) => self.fail(cx, why, ErrorCode::NOT_DEFINED, b"timeout"),
         }
+    }
+
+    /// Whether the acknowledgement that is due must wait for a reader. The server hears of us all the same, so that it
+    /// does not give up: it is told again what it was told last.
+    #[inline]
+    fn hold(&mut self, cx: &mut Cx<'_, '_, H>) -> bool {
+        let next = self.window.next();
+        let bytes = u64::from(self.session.window).saturating_mul(u64::from(self.session.blksize));
+        if self.window.complete() || self.dest.has_room(self.offset(next), bytes) {
+            if core::mem::take(&mut self.held) {
+                self.ack_clean = false;
+            }
+            return false;
+        }
+        let now = cx.now();
+        if !self.held {
+            self.held = true;
+            self.session.deadline = now + self.session.timeout().divided_by(2);
+        }
+        if now >= self.session.deadline {
+            // What it brings has a place already, or is told apart by its number.
+            let _ = self.session.send(cx, &[Span::Bytes(&emit_ack(self.acked as u16))]);
+            cx.stack.stats.count(Counter::TftpRetransmit);
+            self.session.deadline = now + self.session.timeout().divided_by(2);
+        }
+        true
     }
 
     /// Sends the acknowledgement that is due. `false`: later.
@@ -545,7 +594,61 @@ impl<H: Host> Get<H> {
         } else {
             self.session.rtt.spoil();
         }
+        if self.refused.is_none() {
+            self.session.arm(now);
+        }
         true
+    }
+
+    /// Ends the attempt under way, if there is one, and begins again with the next poll.
+    pub(crate) fn again(&mut self, cx: &mut Cx<'_, '_, H>) {
+        if self.phase == Phase::Data {
+            self.session.tell(cx, ErrorCode::NOT_DEFINED, b"asking again");
+        }
+        self.window = Window::new();
+        self.phase = if self.phase == Phase::Resolve { Phase::Resolve } else { Phase::Begin };
+    }
+
+    /// Closes the port of a transfer that has ended.
+    pub(crate) fn close(&mut self, cx: &mut Cx<'_, '_, H>) {
+        self.session.close(cx);
+    }
+
+    /// The reader the blocks go to.
+    pub(crate) fn pull(&mut self) -> Option<&mut Pull<H::Memory>> {
+        match &mut self.dest.target {
+            Target::Pull(pull) => Some(pull),
+            Target::Sink(_) => None,
+        }
+    }
+
+    /// The same, to look at.
+    pub(crate) fn reader(&self) -> Option<&Pull<H::Memory>> {
+        match &self.dest.target {
+            Target::Pull(pull) => Some(pull),
+            Target::Sink(_) => None,
+        }
+    }
+
+    /// Position up to which all bytes have come, and the first block of which nothing has.
+    pub(crate) fn edges(&self) -> (u64, u64) {
+        let edge = if self.window.complete() { self.length } else { self.offset(self.window.next()) };
+        (edge, self.window.beyond().saturating_sub(1))
+    }
+
+    /// Whether the server has agreed to send.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Data | Phase::Done)
+    }
+
+    /// Bytes of the file, once all have come.
+    pub(crate) fn finished(&self) -> Option<u64> {
+        (self.phase == Phase::Done).then_some(self.length)
+    }
+
+    /// Whether an acknowledgement waits for the reader.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held
     }
 
     fn poll_data(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
@@ -553,19 +656,25 @@ impl<H: Host> Get<H> {
         if self.refused.is_some() {
             self.offer(cx);
         }
-        if now >= self.session.deadline && !self.ack_due && self.phase == Phase::Data {
+        if self.refused.is_some_and(|r| now.since(r.since) >= self.sink_stall) {
+            self.fail(cx, Error::SinkStalled, ErrorCode::DISK_FULL, b"no room");
+        }
+        if now >= self.session.deadline && !self.held && self.phase == Phase::Data {
             self.expired(cx);
         }
         if self.phase != Phase::Data {
             // Begins anew, or has ended: next time, which is at once.
             return Step::Pending(Instant::ZERO);
         }
+        if self.ack_due && self.hold(cx) {
+            return Step::Pending(self.session.deadline);
+        }
         if self.ack_due && !self.acknowledge(cx) {
             return Step::Pending(now + Duration::from_millis(100));
         }
         if self.window.complete() {
             self.session.finish(cx, self.window.confirmed());
-            self.phase = Phase::Done(Ok(self.length));
+            self.phase = Phase::Done;
             return Step::Done(Ok(self.length));
         }
         match self.refused {
@@ -583,18 +692,19 @@ impl<H: Host> Operation<H> for Get<H> {
                 Phase::Resolve => self.resolve(),
                 Phase::Begin => {
                     if let Err(why) = self.begin(cx) {
-                        self.phase = Phase::Done(Err(why));
+                        self.phase = Phase::Failed(why);
                     }
                 }
                 Phase::Asking => match self.session.ask(cx, Access::Read, self.path.as_ref(), self.mode, Some(0)) {
                     Ok(at) => return Step::Pending(at),
-                    Err(why) => self.phase = Phase::Done(Err(why)),
+                    Err(why) => self.phase = Phase::Failed(why),
                 },
                 Phase::Data => match self.poll_data(cx) {
                     Step::Pending(_) if self.phase != Phase::Data => {}
                     step => return step,
                 },
-                Phase::Done(result) => return Step::Done(result),
+                Phase::Failed(why) => return Step::Done(Err(why)),
+                Phase::Done => return Step::Done(Ok(self.length)),
             }
         }
         Step::Pending(cx.now())
@@ -602,28 +712,32 @@ impl<H: Host> Operation<H> for Get<H> {
 
     #[inline]
     fn place(&self, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
-        let (Phase::Data, Some(memory)) = (self.phase, self.lands()) else { return Place::Stage };
+        let Phase::Data = self.phase else { return Place::Stage };
         let (&[0, 3, a, b, ..], Some(len)) = (head, len.checked_sub(DATA_HEADER_LEN)) else { return Place::Stage };
         if (flow.src, flow.src_port) != (self.session.peer.addr, self.session.peer.port) {
             return Place::Stage;
         }
         // Landing rule (a): what has come, or must not come, is summed and not stored.
-        let at = match self.window.classify(u16::from_be_bytes([a, b])) {
-            Class::New(block) if block <= self.edge() => usize::try_from(self.offset(block)).unwrap_or(usize::MAX),
-            _ => usize::MAX,
+        let (block, wanted) = match self.window.classify(u16::from_be_bytes([a, b])) {
+            Class::New(block) => (block, block <= self.edge() && len <= usize::from(self.session.blksize)),
+            _ => (0, false),
         };
-        let fits = len <= usize::from(self.session.blksize) && at.checked_add(len).is_some_and(|e| e <= memory.len());
-        let (at, len) = if fits { (at, len) } else { (memory.len(), 0) };
+        let Some((memory, at)) = self.dest.spot(self.offset(block), len) else { return Place::Stage };
+        let (at, len) = match wanted && at != usize::MAX {
+            true => (at, len),
+            // What a reader has no room for now is taken as a whole, and may be passed over.
+            false if wanted && !self.dest.is_region() => return Place::Stage,
+            false => (memory.len(), 0),
+        };
         Place::Region(Spot { memory: memory.clone(), at, len, header: DATA_HEADER_LEN })
     }
 
     fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
-        let (Phase::Data, Some(memory)) = (self.phase, self.lands()) else { return None };
-        if src != self.session.peer.addr {
+        if self.phase != Phase::Data || !self.dest.is_region() || src != self.session.peer.addr {
             return None;
         }
         let block = self.window.missing(nth).filter(|block| *block <= self.edge())?;
-        let at = usize::try_from(self.offset(block)).ok()?;
+        let (memory, at) = self.dest.spot(self.offset(block), 0)?;
         let len = memory.len().checked_sub(at)?.min(usize::from(self.session.blksize));
         (len > 0).then(|| Spot { memory: memory.clone(), at, len, header: DATA_HEADER_LEN })
     }
@@ -672,7 +786,7 @@ impl<H: Host> Operation<H> for Get<H> {
             return;
         }
         if let Some(why) = self.session.icmp_error(cx.detail, error) {
-            self.phase = Phase::Done(Err(why));
+            self.phase = Phase::Failed(why);
         }
     }
 

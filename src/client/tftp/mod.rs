@@ -5,6 +5,7 @@
 pub mod dally;
 mod dest;
 pub mod get;
+mod netascii;
 mod rtt;
 mod session;
 mod window;
@@ -17,6 +18,7 @@ use crate::storage::time::Duration;
 
 pub use crate::wire::tftp::Mode;
 pub use dally::Shared;
+pub(crate) use dest::Taken;
 pub use get::{Get, Request};
 
 /// Window asked for when none is given, in blocks.

@@ -8,55 +8,59 @@ const FLOOR: Duration = Duration::from_millis(10);
 /// Measures round trips and sets the timer.
 #[derive(Clone, Copy, Debug)]
 pub struct Rtt {
-    smoothed: Option<Duration>,
-    probe: Option<Instant>,
+    /// `Duration::MAX` before the first sample.
+    smoothed: Duration,
+    /// When what is to be a sample was sent; `NEVER` where nothing is.
+    probe: Instant,
     backoff: u8,
 }
 
 impl Rtt {
     /// Nothing is known yet.
     pub const fn new() -> Self {
-        Rtt { smoothed: None, probe: None, backoff: 0 }
+        Rtt { smoothed: Duration::MAX, probe: Instant::NEVER, backoff: 0 }
     }
 
     /// Something was sent for the first time whose answer will be a sample.
     pub fn start(&mut self, now: Instant) {
-        self.probe = Some(now);
+        self.probe = now;
     }
 
     /// Something was sent again: its answer tells nothing (Karn's rule, RFC 6298 §3).
     pub fn spoil(&mut self) {
-        self.probe = None;
+        self.probe = Instant::NEVER;
     }
 
     /// The answer has come.
     #[inline]
     pub fn answer(&mut self, now: Instant) {
         self.backoff = 0;
-        let Some(sent) = self.probe.take() else { return };
-        let sample = now.since(sent);
-        self.smoothed = Some(match self.smoothed {
+        if self.probe == Instant::NEVER {
+            return;
+        }
+        let sample = now.since(core::mem::replace(&mut self.probe, Instant::NEVER));
+        self.smoothed = match self.smoothed() {
             None => sample,
             Some(old) => (old.times(7) + sample).divided_by(8),
-        });
+        };
     }
 
     /// Forgets everything but the backoff's absence.
     pub fn restart(&mut self) {
-        self.probe = None;
+        self.probe = Instant::NEVER;
         self.backoff = 0;
     }
 
     /// The smoothed round trip time, if one was measured.
     pub fn smoothed(&self) -> Option<Duration> {
-        self.smoothed
+        (self.smoothed != Duration::MAX).then_some(self.smoothed)
     }
 
     /// Time after which what is expected counts as lost, before any backoff: max(3 × RTT, 10 ms) (design §5.1); `cap`
     /// while no round trip was measured.
     #[inline]
     pub fn tail(&self, cap: Duration) -> Duration {
-        match self.smoothed {
+        match self.smoothed() {
             None => cap,
             Some(rtt) => rtt.times(3).max(FLOOR),
         }

@@ -38,6 +38,19 @@ pub struct Plan {
     pub window: u16,
 }
 
+/// What the blocks go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// A region that holds the whole file: fragments land in it.
+    Region,
+    /// Something that takes every block at once.
+    Passing,
+    /// A sink that may refuse a block, of which so many bytes can be kept for it.
+    Kept(usize),
+    /// A ring of so many bytes.
+    Ring(usize),
+}
+
 /// What an option acknowledgement came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
@@ -112,26 +125,34 @@ impl Session {
         self.peer = server;
     }
 
-    /// Decides what to ask for. `lands`: blocks land in a region. `keeps`: the largest block that can be kept while a
-    /// sink refuses it, `None` if blocks are never kept.
+    /// Decides what to ask for.
     ///
     /// # Errors
     /// No route to the server.
-    pub fn plan<H: Host>(&mut self, cx: &Cx<'_, '_, H>, lands: bool, keeps: Option<usize>) -> Result<(), Error> {
+    pub fn plan<H: Host>(&mut self, cx: &Cx<'_, '_, H>, room: Room) -> Result<(), Error> {
         let addr = self.server.addr;
         let overhead = UDP_HEADER_LEN.saturating_add(DATA_HEADER_LEN);
-        let clamp = |room: usize| {
-            let room = room.min(keeps.unwrap_or(usize::MAX));
-            room.clamp(8, usize::from(u16::MAX)).min(65_464) as u16
+        let most = match room {
+            Room::Region | Room::Passing => usize::MAX,
+            Room::Kept(bytes) | Room::Ring(bytes) => bytes,
         };
+        let clamp = |bytes: usize| bytes.min(most).clamp(8, 65_464) as u16;
         self.whole = clamp(cx.stack.path_room(addr, None)?.saturating_sub(overhead));
-        let limit = clamp(cx.stack.receive_room(addr, None, lands)?.saturating_sub(overhead));
+        let limit = match room {
+            Room::Ring(_) => self.whole,
+            _ => clamp(cx.stack.receive_room(addr, None, room == Room::Region)?.saturating_sub(overhead)),
+        };
         let known = cx.shared.tftp.servers.get(addr);
         let (window, block) = known.map_or((u16::MAX, u16::MAX), |k| (k.window, k.block));
         let blksize = if self.tuning.blksize == 0 { self.whole } else { self.tuning.blksize.min(limit) };
         let asked = if self.tuning.windowsize == 0 { super::DEFAULT_WINDOW } else { self.tuning.windowsize };
         self.plan.blksize = if blksize > self.whole { blksize.min(block.max(self.whole)) } else { blksize };
         self.plan.window = asked.min(super::MAX_WINDOW).min(window);
+        if let Room::Ring(bytes) = room {
+            // While one window is read, the next can come.
+            let half = bytes.checked_div(usize::from(self.plan.blksize).max(1)).unwrap_or(0) / 2;
+            self.plan.window = self.plan.window.min(u16::try_from(half).unwrap_or(u16::MAX)).max(1);
+        }
         Ok(())
     }
 
@@ -157,6 +178,13 @@ impl Session {
         self.deadline = Instant::ZERO;
         self.rtt.restart();
         Ok(())
+    }
+
+    /// Closes the port: nothing more is to come.
+    pub fn close<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>) {
+        if let Some(socket) = self.socket.take() {
+            cx.udp.close(socket);
+        }
     }
 
     /// Bytes of the blocks that the socket's queue can keep.

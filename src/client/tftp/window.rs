@@ -3,7 +3,7 @@
 //! `get`.
 
 /// Blocks from the next one on that are remembered when they come early.
-pub const AHEAD: u64 = 128;
+pub const AHEAD: u64 = 64;
 
 /// What a block number means to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +21,15 @@ pub enum Class {
 pub struct Window {
     next: u64,
     /// Bit `i`: block `next + i` has come. Bit 0 is never set.
-    held: u128,
-    last: Option<u64>,
+    held: u64,
+    /// The file's last block; `u64::MAX` before it has come.
+    last: u64,
 }
 
 impl Window {
     /// Nothing has come; block 1 is the first (RFC 1350 §2).
     pub const fn new() -> Self {
-        Window { next: 1, held: 0, last: None }
+        Window { next: 1, held: 0, last: u64::MAX }
     }
 
     /// The first block that has not come.
@@ -46,16 +47,21 @@ impl Window {
         self.held.count_ones()
     }
 
+    /// The first block beyond all that have come.
+    pub fn beyond(&self) -> u64 {
+        self.next.saturating_add(u64::from(u64::BITS.saturating_sub(self.held.leading_zeros())))
+    }
+
     /// The `nth` block that has not come, from the next one on.
     pub fn missing(&self, nth: usize) -> Option<u64> {
         let free = (0..AHEAD).filter(|i| self.held.unbounded_shr(*i as u32) & 1 == 0);
         let block = self.next.saturating_add({ free }.nth(nth)?);
-        (self.last.is_none_or(|last| block <= last)).then_some(block)
+        (block <= self.last).then_some(block)
     }
 
     /// Whether everything has come.
     pub fn complete(&self) -> bool {
-        self.last.is_some_and(|last| self.next > last)
+        self.next > self.last
     }
 
     /// What block number `wire` means: of all blocks with that number the one nearest to the next.
@@ -68,7 +74,7 @@ impl Window {
         }
         let distance = u64::from(distance);
         let block = self.next.saturating_add(distance);
-        if distance >= AHEAD || self.last.is_some_and(|last| block > last) {
+        if distance >= AHEAD || block > self.last {
             return Class::Outside;
         }
         if self.held != 0 && self.held.unbounded_shr(distance as u32) & 1 == 1 {
@@ -81,14 +87,14 @@ impl Window {
     #[inline]
     pub fn take(&mut self, block: u64, is_last: bool) {
         if is_last {
-            self.last = Some(block);
+            self.last = block;
         }
         if block == self.next && self.held == 0 {
             self.next = self.next.saturating_add(1);
             return;
         }
         let distance = block.saturating_sub(self.next);
-        self.held |= 1u128.unbounded_shl(u32::try_from(distance).unwrap_or(u32::MAX));
+        self.held |= 1u64.unbounded_shl(u32::try_from(distance).unwrap_or(u32::MAX));
         let run = self.held.trailing_ones();
         self.held = self.held.unbounded_shr(run);
         self.next = self.next.saturating_add(u64::from(run));
@@ -116,7 +122,7 @@ mod tests {
             assert_eq!(w.classify(block as u16), Class::Old(block));
             assert_eq!(w.next(), 1);
         }
-        assert_eq!(w.ahead(), 4);
+        assert_eq!((w.ahead(), w.beyond()), (4, 8));
         assert_eq!([0, 1, 2, 3].map(|n| w.missing(n)), [Some(1), Some(4), Some(6), None]);
         assert_eq!(w.classify(8), Class::Outside, "beyond the last");
         w.take(1, false);
