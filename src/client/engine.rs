@@ -177,7 +177,7 @@ impl<'a, H: Host> Engine<'a, H> {
 
     /// The earliest time at which [`Self::tick`] has something to do.
     pub fn deadline(&self) -> Instant {
-        if self.stack.wake {
+        if self.stack.wake || self.stack.blocked {
             return Instant::ZERO;
         }
         self.stack.deadline().min(self.ops.deadline()).min(self.dhcp_deadline())
@@ -199,6 +199,8 @@ impl<'a, H: Host> Engine<'a, H> {
         self.tick_dhcp(wake);
         let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
         self.ops.tick(&mut around, wake);
+        // What the NIC had no room for is tried again in the next pass.
+        self.stack.wake |= core::mem::take(&mut self.stack.blocked);
     }
 
     /// Takes a received frame.

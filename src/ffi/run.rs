@@ -344,6 +344,8 @@ fn passes<R>(net: &lace_stack, mut ready: impl FnMut(&mut Core) -> Option<R>) ->
         if let Some(result) = net.access(&mut ready) {
             return Ok(result);
         }
+        let sent = |core: &mut Core| core.engine.stack.stats.get(Counter::TxFrames);
+        let before = net.access(sent);
         let pass = pass(net, BUDGET);
         frames |= pass.frames > 0;
         rounds += 1;
@@ -364,6 +366,8 @@ fn passes<R>(net: &lace_stack, mut ready: impl FnMut(&mut Core) -> Option<R>) ->
         if let Some(idle) = host.idle
             && pass.empty
             && left > 0
+            // What was just sent may be answered at once.
+            && net.access(sent) == before
             && net.stopping() == Stop::No
         {
             let most = left.min(LOOK_LATEST.as_micros()) as u32;

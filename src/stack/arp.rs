@@ -50,7 +50,7 @@ impl<'a, H: Host> Stack<'a, H> {
                     target_mac: mac,
                     target_ip: sender,
                 };
-                // An answer the NIC has no room for is asked for again.
+                // An answer that is lost is asked for again.
                 let _ = self.send_arp(nic, mac, &answer);
             }
             _ if !is_host_address(sender) || !on_link => self.stats.count(Counter::DropArpIgnored),
@@ -81,13 +81,8 @@ impl<'a, H: Host> Stack<'a, H> {
     /// Sends the frame that waited for a neighbour, and wakes those who try themselves.
     fn neighbour_known(&mut self, nic: NicId, addr: Ipv4Addr, mac: Address) {
         self.wake = true;
-        let Stack { queue, interfaces, frames, stats, .. } = self;
-        let Some(interface) = interfaces.get_mut(usize::from(nic.0)).and_then(Option::as_mut) else { return };
-        let Some(frame) = queue.take(nic, addr) else { return };
-        if let Some(destination) = frame.first_chunk_mut::<6>() {
-            *destination = mac.0;
-        }
-        super::egress::send_bytes(interface, frames, stats, nic, frame);
+        self.queue.resolve(nic, addr, mac.0);
+        self.flush_waiting();
     }
 
     /// Asks for a neighbour's hardware address: everybody, or `known` alone to confirm it (RFC 1122 §2.3.2.1).
@@ -155,6 +150,14 @@ impl<'a, H: Host> Stack<'a, H> {
             }
         };
         *body.first_chunk_mut::<{ arp::PACKET_LEN }>().ok_or(TxError::Invalid)? = packet.emit();
-        self.send_frame(nic, &frame)
+        let sent = self.send_frame(nic, &frame);
+        if sent == Err(TxError::Busy) && self.queue.has_room(nic, packet.target_ip) {
+            let stored = self.queue.store(nic, packet.target_ip, frame.len(), true, |out| {
+                out.copy_from_slice(&frame);
+                Some(())
+            });
+            return if stored.stored { Ok(()) } else { sent };
+        }
+        sent
     }
 }

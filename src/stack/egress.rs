@@ -2,7 +2,7 @@
 //! the NIC gathers, and copied and summed in one pass when it does not.
 
 use super::Stack;
-use super::frames::TxFrames;
+use super::frames::{TxFrames, WaitQueue};
 use super::interface::{Interface, NicId};
 use super::neighbour::Lookup;
 use super::stats::{Counter, Stats};
@@ -331,21 +331,37 @@ impl<'a, H: Host> Stack<'a, H> {
         let part = Part { len: l4_len, id, more: false, offset: 0 };
         let headers = build_headers(iface, &hop, dst_mac, packet, part, l4_len);
         if mac.is_err() {
-            let total = headers.len().saturating_add(body_len).max(MIN_FRAME_LEN);
-            let stored = self.queue.store(hop.nic, hop.next, total, |out| {
-                let (head, rest) = out.split_at_mut_checked(headers.len())?;
-                let sum = copy_spans(rest.get_mut(..body_len)?, packet.body).ok()?;
-                headers.write(head, sum, false)
-            });
-            if stored.displaced {
-                self.stats.count(Counter::DropNeighbourQueue);
-            }
-            return if stored.stored { Ok(()) } else { Err(TxError::Resolving) };
+            let offload = iface.caps.contains(NicCaps::TX_L4_SUM);
+            let kept = keep(&mut self.queue, &mut self.stats, &hop, &headers, packet.body, offload, false);
+            return if kept { Ok(()) } else { Err(TxError::Resolving) };
         }
         let body = Body { spans: packet.body, len: body_len, sum: None };
         let sent = transmit(iface, &mut self.frames, &headers, hop.nic, &body, packet.token);
         count_tx(&mut self.stats, &sent);
+        if sent == Err(TxError::Busy) {
+            self.blocked = true;
+            if packet.queue && self.queue.has_room(hop.nic, hop.next) {
+                let offload = iface.caps.contains(NicCaps::TX_L4_SUM);
+                let kept = keep(&mut self.queue, &mut self.stats, &hop, &headers, packet.body, offload, true);
+                return if kept { Ok(()) } else { sent };
+            }
+        }
         sent
+    }
+
+    /// Sends the frames that have waited for a neighbour and may go, or have waited for room in the NIC.
+    pub(super) fn flush_waiting(&mut self) {
+        let Stack { queue, interfaces, frames, stats, blocked, .. } = self;
+        queue.flush(|nic, frame| {
+            let Some(iface) = interfaces.get_mut(usize::from(nic.0)).and_then(Option::as_mut) else { return true };
+            let sent = copy_out(iface, frames, nic, frame.len(), |out| {
+                out.copy_from_slice(frame);
+                Ok(())
+            });
+            count_tx(stats, &sent);
+            *blocked |= sent == Err(TxError::Busy);
+            sent != Err(TxError::Busy)
+        });
     }
 
     /// Sends a packet in fragments (RFC 791 §3.2). The transport checksum is computed over the whole first; each frame
@@ -379,6 +395,7 @@ impl<'a, H: Host> Stack<'a, H> {
             let body = Body { spans: &spans, len: body_len, sum: Some(body_sum) };
             let sent = transmit(iface, &mut self.frames, &headers, hop.nic, &body, packet.token);
             count_tx(&mut self.stats, &sent);
+            self.blocked |= sent == Err(TxError::Busy);
             sent?;
             offset = end;
         }
@@ -399,6 +416,7 @@ impl<'a, H: Host> Stack<'a, H> {
             Ok(())
         });
         count_tx(&mut self.stats, &sent);
+        self.blocked |= sent == Err(TxError::Busy);
         sent
     }
 
@@ -425,14 +443,36 @@ impl<'a, H: Host> Stack<'a, H> {
             Lookup::Known(mac) => Ok(mac),
             Lookup::Failed => Err(TxError::HostUnreachable),
             Lookup::Resolving { ask } => {
-                if ask {
-                    // A request the NIC has no room for is repeated by the cache's timer.
-                    let _ = self.ask_neighbour(hop.nic, hop.next, None);
+                if ask && self.ask_neighbour(hop.nic, hop.next, None) == Err(TxError::Busy) {
+                    self.neighbours.unasked(self.now, hop.nic, hop.next);
                 }
                 Err(TxError::Resolving)
             }
         }
     }
+}
+
+/// Keeps a copy of a packet in the queue; whether it was kept. `ready`: its destination is known.
+fn keep<M: Memory>(
+    queue: &mut WaitQueue<'_>,
+    stats: &mut Stats,
+    hop: &Hop,
+    headers: &Headers<'_>,
+    body: &[Span<'_, M>],
+    offload: bool,
+    ready: bool,
+) -> bool {
+    let body_len: usize = body.iter().map(span_len).sum();
+    let total = headers.len().saturating_add(body_len).max(MIN_FRAME_LEN);
+    let stored = queue.store(hop.nic, hop.next, total, ready, |out| {
+        let (head, rest) = out.split_at_mut_checked(headers.len())?;
+        let sum = copy_spans(rest.get_mut(..body_len)?, body).ok()?;
+        headers.write(head, sum, offload)
+    });
+    if stored.displaced {
+        stats.count(Counter::DropNeighbourQueue);
+    }
+    stored.stored
 }
 
 fn count_tx(stats: &mut Stats, sent: &Result<(), TxError>) {
@@ -649,19 +689,4 @@ impl From<SendError> for TxError {
             SendError::Failed(code) => TxError::Failed(code),
         }
     }
-}
-
-/// Sends a whole frame that lies ready, dropping it when it cannot leave now.
-pub(super) fn send_bytes<N: Nic>(
-    iface: &mut Interface<N>,
-    frames: &mut TxFrames<'_>,
-    stats: &mut Stats,
-    nic: NicId,
-    frame: &[u8],
-) {
-    let sent = copy_out(iface, frames, nic, frame.len(), |out| {
-        out.copy_from_slice(frame);
-        Ok(())
-    });
-    count_tx(stats, &sent);
 }

@@ -1,5 +1,6 @@
 //! Frame memory of the stack's own: slots in which frames are built for NICs that lend no buffer, kept until an
-//! asynchronous NIC is done with them, and the queue of frames that wait for a neighbour (RFC 1122 §2.3.2.2).
+//! asynchronous NIC is done with them, and the queue of frames that wait for a neighbour (RFC 1122 §2.3.2.2) or for room
+//! in the NIC.
 
 use super::interface::NicId;
 use crate::storage::host::Token;
@@ -76,7 +77,7 @@ impl<'a> TxFrames<'a> {
     }
 }
 
-/// One frame that waits for a neighbour's hardware address.
+/// One frame that waits for a neighbour's hardware address, or, once that is in it, for room in the NIC.
 #[derive(Debug)]
 pub struct WaitSlot<'a> {
     bytes: &'a mut [u8],
@@ -84,12 +85,14 @@ pub struct WaitSlot<'a> {
     nic: NicId,
     next: Ipv4Addr,
     age: u32,
+    /// Its destination is filled in.
+    ready: bool,
 }
 
 impl<'a> WaitSlot<'a> {
     /// A free slot over `bytes`.
     pub fn new(bytes: &'a mut [u8]) -> Self {
-        WaitSlot { bytes, len: 0, nic: NicId(0), next: Ipv4Addr::UNSPECIFIED, age: 0 }
+        WaitSlot { bytes, len: 0, nic: NicId(0), next: Ipv4Addr::UNSPECIFIED, age: 0, ready: false }
     }
 }
 
@@ -120,13 +123,42 @@ impl<'a> WaitQueue<'a> {
         !self.slots.is_empty()
     }
 
+    /// Whether one more frame can be kept without another being dropped, and none waits for `next` already.
+    pub fn has_room(&self, nic: NicId, next: Ipv4Addr) -> bool {
+        let waits = |s: &WaitSlot<'_>| s.len != 0 && s.nic == nic && s.next == next;
+        self.slots.iter().any(|s| s.len == 0) && !self.slots.iter().any(waits)
+    }
+
+    /// The frame that waits for `next` goes to `mac`, as soon as the NIC has room: see [`Self::flush`].
+    pub fn resolve(&mut self, nic: NicId, next: Ipv4Addr, mac: [u8; 6]) {
+        for slot in self.slots.iter_mut().filter(|s| s.len != 0 && s.nic == nic && s.next == next) {
+            if let Some(destination) = slot.bytes.first_chunk_mut::<6>()
+                && !slot.ready
+            {
+                *destination = mac;
+                slot.ready = true;
+            }
+        }
+    }
+
+    /// Offers every frame whose destination is known to `send`, which says whether it is done with it.
+    pub fn flush(&mut self, mut send: impl FnMut(NicId, &[u8]) -> bool) {
+        for slot in self.slots.iter_mut().filter(|s| s.len != 0 && s.ready) {
+            let frame = slot.bytes.get(..slot.len).unwrap_or(&[]);
+            if send(slot.nic, frame) {
+                slot.len = 0;
+            }
+        }
+    }
+
     /// Keeps a frame of `len` bytes, written by `fill`, for `next`; replaces an older one for the same neighbour, else
-    /// the oldest of all.
+    /// the oldest of all. `ready`: its destination is filled in.
     pub fn store(
         &mut self,
         nic: NicId,
         next: Ipv4Addr,
         len: usize,
+        ready: bool,
         fill: impl FnOnce(&mut [u8]) -> Option<()>,
     ) -> Stored {
         let none = Stored { stored: false, displaced: false };
@@ -149,14 +181,20 @@ impl<'a> WaitQueue<'a> {
         slot.nic = nic;
         slot.next = next;
         slot.age = clock;
+        slot.ready = ready;
         Stored { stored: true, displaced }
     }
 
-    /// Takes the frame that waits for `next` out of the queue. The bytes stay valid until the next `store`.
-    pub fn take(&mut self, nic: NicId, next: Ipv4Addr) -> Option<&mut [u8]> {
-        let slot = self.slots.iter_mut().find(|s| s.len != 0 && s.nic == nic && s.next == next)?;
-        let len = core::mem::replace(&mut slot.len, 0);
-        slot.bytes.get_mut(..len)
+    /// Drops the frame that waits for `next`'s address; whether there was one.
+    pub fn give_up(&mut self, nic: NicId, next: Ipv4Addr) -> bool {
+        let waits = |s: &&mut WaitSlot<'_>| s.len != 0 && !s.ready && s.nic == nic && s.next == next;
+        match self.slots.iter_mut().find(waits) {
+            Some(slot) => {
+                slot.len = 0;
+                true
+            }
+            None => false,
+        }
     }
 
     /// Drops everything that waits to leave through `nic`; how many frames that were.

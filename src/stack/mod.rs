@@ -81,6 +81,8 @@ pub struct Stack<'a, H: Host> {
     /// Set when something that could not be sent may go now: a neighbour was resolved or failed, a NIC has room again.
     /// Whoever retries clears it.
     pub wake: bool,
+    /// Set when the NIC had no room for something: it is tried again in the next pass.
+    pub blocked: bool,
     interfaces: &'a mut [Option<Interface<H::Nic>>],
     neighbours: Neighbours<'a>,
     frames: TxFrames<'a>,
@@ -103,6 +105,7 @@ impl<'a, H: Host> Stack<'a, H> {
             routes: Routes::new(memory.routes),
             hooks: Hooks::new(memory.hooks),
             wake: false,
+            blocked: false,
             interfaces: memory.interfaces,
             neighbours: Neighbours::new(memory.neighbours),
             frames: TxFrames::new(memory.tx),
@@ -208,18 +211,24 @@ impl<'a, H: Host> Stack<'a, H> {
     /// Does what is due.
     pub fn tick(&mut self) {
         self.tick_landing();
+        if self.wake {
+            self.flush_waiting();
+        }
         // Each entry has at most one thing to do at one time.
         for _ in 0..=u8::MAX {
             match self.neighbours.due(self.now) {
                 None => break,
                 Some(Due::Ask(nic, addr, mac)) => {
-                    // Lost or refused requests are repeated by the next timer.
-                    let _ = self.ask_neighbour(nic, addr, mac);
+                    // A request that is lost is repeated by the next timer.
+                    if self.ask_neighbour(nic, addr, mac) == Err(egress::TxError::Busy) {
+                        self.neighbours.unasked(self.now, nic, addr);
+                        break;
+                    }
                 }
                 Some(Due::Failed(nic, addr)) => {
                     self.stats.count(Counter::NeighbourFailed);
                     self.host.log(LogEvent::NeighbourFailed, u64::from(addr.to_bits()), u64::from(neighbour::TRIES));
-                    if self.queue.take(nic, addr).is_some() {
+                    if self.queue.give_up(nic, addr) {
                         self.stats.count(Counter::DropNeighbourQueue);
                     }
                     self.wake = true;

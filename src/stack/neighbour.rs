@@ -229,6 +229,17 @@ impl<'a> Neighbours<'a> {
         None
     }
 
+    /// The request that was due did not leave: the NIC had no room. It is due again at once.
+    pub fn unasked(&mut self, now: Instant, nic: NicId, addr: Ipv4Addr) {
+        let Some(e) = self.find(nic, addr) else { return };
+        match &mut e.state {
+            State::Incomplete { tries: n } | State::Known { probes: n, .. } => *n = n.saturating_sub(1),
+            State::Free | State::Failed => return,
+        }
+        e.timer = now;
+        self.next = now;
+    }
+
     /// Forgets everything learned through `nic`.
     pub fn forget(&mut self, nic: NicId) {
         for e in self.entries.iter_mut().filter(|e| e.nic == nic) {

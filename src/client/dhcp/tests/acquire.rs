@@ -685,10 +685,10 @@ fn a_busy_nic_and_a_clock_that_stands_lose_nothing() {
     busy(&s.rig);
     s.input(&Reply::new(MessageType::Ack, &request));
     assert!(s.rig.sent().is_empty());
-    s.rig.advance(90);
+    s.rig.advance(40);
     assert_eq!(s.phase(), Phase::Probing);
-    s.rig.advance(20);
     assert_eq!(s.rig.sent().iter().filter_map(|f| packets::parse_arp(f)).count(), 1, "the probe is sent late");
+    s.rig.advance(20);
     s.assert_bound();
 }
 
