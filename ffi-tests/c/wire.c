@@ -275,8 +275,8 @@ void wire_bare(struct wire *w, void (*setup)(struct wire *))
 		setup(w);
 	size = lace_stack_size(&w->config);
 	CHECK(size > 0);
-	w->memory = aligned_alloc(16, (size_t)size);
-	CHECK(w->memory);
+	w->memory = malloc((size_t)size);
+	CHECK(w->memory && (uintptr_t)w->memory % 16 == 0);
 	CHECK_EQ(lace_stack_init(w->memory, (size_t)size, &w->config, &w->host, &w->net), 0);
 	w->nic = lace_nic_add(w->net, &w->driver);
 	CHECK(w->nic > 0);

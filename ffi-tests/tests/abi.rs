@@ -1,0 +1,76 @@
+//! The C interface, tried by C programs over a network of one cable (`ffi-tests/c`). Each test runs under valgrind where
+//! there is one: every frame, every sink and the stack's own memory are blocks of exactly the length they have.
+
+use bootlace_lab::programs::{compile, library};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The program made of `ffi-tests/c/NAME.c`, built once per test process.
+fn program(name: &'static str) -> PathBuf {
+    static FLOW: OnceLock<PathBuf> = OnceLock::new();
+    static REENTER: OnceLock<PathBuf> = OnceLock::new();
+    static MISUSE: OnceLock<PathBuf> = OnceLock::new();
+    let cell = match name {
+        "flow" => &FLOW,
+        "reenter" => &REENTER,
+        _ => &MISUSE,
+    };
+    cell.get_or_init(|| {
+        let library = library();
+        let source = format!("ffi-tests/c/{name}.c");
+        let args = ["-Iffi-tests/c", library.to_str().expect("UTF-8")];
+        compile(&format!("abi_{name}"), &[&source, "ffi-tests/c/wire.c"], &args)
+    })
+    .clone()
+}
+
+/// Runs one test of a program.
+#[track_caller]
+fn run(name: &'static str, test: &str) {
+    let program = program(name);
+    let valgrind = Command::new("valgrind").arg("--version").output().is_ok_and(|o| o.status.success());
+    let mut command = if valgrind {
+        let mut c = Command::new("valgrind");
+        c.args(["-q", "--error-exitcode=9", "--leak-check=full", "--track-origins=yes"]).arg(program);
+        c
+    } else {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "valgrind is missing");
+        Command::new(program)
+    };
+    let out = command.arg(test).output().expect("the program starts");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{name} {test}: {}\n{said}", out.status);
+}
+
+/// One test function for each test of a C program.
+macro_rules! tests {
+    ($($program:literal: $($name:ident = $test:literal),* ;)*) => {
+        $($(
+            #[test]
+            fn $name() {
+                run($program, $test);
+            }
+        )*)*
+    };
+}
+
+tests! {
+    "flow":
+        a_pull_nic_boots = "pull",
+        a_push_only_nic_boots_with_the_blocking_call = "push",
+        a_nic_without_buffers_boots_from_the_stacks_frames = "own_frames",
+        a_gathering_nic_boots = "gather",
+        an_asynchronous_nic_boots_and_holds_the_stop_up = "async",
+        a_reset_ends_all_tokens = "async_reset",
+        a_nic_that_is_busy_every_other_time_loses_nothing = "busy",
+        a_nic_that_fails_ends_operations_in_time = "nic_fails",
+        two_stacks_work_in_one_program = "two_stacks",
+        a_nonzero_poll_ends_every_blocking_call = "poll_ends",
+        a_send_from_a_handler_leaves_at_once = "send_from_handler",
+        sockets_keep_their_promises = "sockets",
+        a_socket_works_before_an_address_is_set = "without_address",
+        raw_hooks_see_frames_and_packets = "hooks",
+        addresses_and_routes_are_kept = "routes",
+        tftp_tells_why_it_failed = "tftp_errors";
+}
