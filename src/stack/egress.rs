@@ -307,22 +307,58 @@ impl<'a, H: Host> Stack<'a, H> {
     /// # Errors
     /// See [`TxError`]; nothing was sent.
     pub fn send(&mut self, packet: &Packet<'_, H::Memory>) -> Result<(), TxError> {
+        self.send_with(packet, None)
+    }
+
+    /// Sends a packet whose body, `len` bytes, is written into the frame by `fill`, which returns its sum: the way of a
+    /// source that can only be read. The packet's own body is not looked at, and it is not queued for a neighbour. An
+    /// error of `fill` is handed back; nothing was sent then.
+    ///
+    /// # Errors
+    /// See [`TxError`]; nothing was sent.
+    pub fn send_filled(
+        &mut self,
+        packet: &Packet<'_, H::Memory>,
+        len: usize,
+        fill: &mut Fill<'_>,
+    ) -> Result<(), TxError> {
+        self.send_with(packet, Some((len, fill)))
+    }
+
+    /// Whether the NIC keeps spans of lent memory until the packet's token is done.
+    #[inline]
+    pub fn keeps_spans(&self, nic: NicId) -> bool {
+        self.interface(nic).is_some_and(|i| i.caps.contains(NicCaps::GATHER | NicCaps::ASYNC))
+    }
+
+    fn send_with(
+        &mut self,
+        packet: &Packet<'_, H::Memory>,
+        fill: Option<(usize, &mut Fill<'_>)>,
+    ) -> Result<(), TxError> {
         let hop = self.route(packet.src, packet.dst, packet.nic).inspect_err(|_| self.stats.count(Counter::NoRoute))?;
         let iface = self.interface(hop.nic).ok_or(TxError::NetworkDown)?;
         if !iface.link {
             return Err(TxError::NetworkDown);
         }
-        let body_len: usize = packet.body.iter().map(span_len).sum();
+        let body_len: usize = match &fill {
+            Some((len, _)) => *len,
+            None => packet.body.iter().map(span_len).sum(),
+        };
         let l4_len = packet.header.bytes.len().saturating_add(body_len);
         let mtu = self.path_mtu.get(self.now, packet.dst).unwrap_or(iface.mtu).min(iface.mtu);
         let room = usize::from(mtu).saturating_sub(ipv4::HEADER_LEN);
         if l4_len > room {
-            return self.send_fragments(packet, hop, l4_len, room);
+            return if fill.is_some() {
+                Err(TxError::TooBig(room))
+            } else {
+                self.send_fragments(packet, hop, l4_len, room)
+            };
         }
         let mac = self.next_hop_mac(&hop);
         let dst_mac = match mac {
             Ok(mac) => mac,
-            Err(TxError::Resolving) if packet.queue && self.queue.has_slots() => Address([0; 6]),
+            Err(TxError::Resolving) if packet.queue && fill.is_none() && self.queue.has_slots() => Address([0; 6]),
             Err(e) => return Err(e),
         };
         let id = self.next_ident();
@@ -335,8 +371,13 @@ impl<'a, H: Host> Stack<'a, H> {
             let kept = keep(&mut self.queue, &mut self.stats, &hop, &headers, packet.body, offload, false);
             return if kept { Ok(()) } else { Err(TxError::Resolving) };
         }
-        let body = Body { spans: packet.body, len: body_len, sum: None };
-        let sent = transmit(iface, &mut self.frames, &headers, hop.nic, &body, packet.token);
+        let sent = match fill {
+            None => {
+                let body = Body { spans: packet.body, len: body_len, sum: None };
+                transmit(iface, &mut self.frames, &headers, hop.nic, &body, packet.token)
+            }
+            Some((_, fill)) => transmit_filled(iface, &mut self.frames, &headers, hop.nic, body_len, fill),
+        };
         count_tx(&mut self.stats, &sent);
         if sent == Err(TxError::Busy) {
             self.blocked = true;
@@ -556,6 +597,25 @@ fn cut<'s, M>(spans: &[Span<'s, M>], mut start: usize, mut len: usize) -> Option
         len = len.saturating_sub(n);
     }
     Some(out)
+}
+
+/// Writes a body into a frame and returns its sum.
+pub type Fill<'f> = dyn FnMut(&mut [u8]) -> Result<Sum, TxError> + 'f;
+
+fn transmit_filled<N: Nic>(
+    iface: &mut Interface<N>,
+    frames: &mut TxFrames<'_>,
+    headers: &Headers<'_>,
+    nic: NicId,
+    body_len: usize,
+    fill: &mut Fill<'_>,
+) -> Result<(), TxError> {
+    let offload = iface.caps.contains(NicCaps::TX_L4_SUM);
+    copy_out(iface, frames, nic, headers.len().saturating_add(body_len), |out| {
+        let (head, body) = out.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
+        let sum = fill(body)?;
+        headers.write(head, sum, offload).ok_or(TxError::Invalid)
+    })
 }
 
 type Spans<'s, M> = heapless::Vec<Span<'s, M>, { MAX_BODY + 2 }>;

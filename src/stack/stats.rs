@@ -68,6 +68,24 @@ counters! {
     TftpRetransmit = "tftp_retransmit", "TFTP requests and acknowledgements sent again.";
     DropPingIgnored = "drop_ping_ignored", "Echo replies that match no request.";
     DropDally = "drop_dally", "Late datagrams of a finished transfer.";
+    DropTcpMalformed = "drop_tcp_malformed", "TCP headers that do not parse.";
+    DropTcpChecksum = "drop_tcp_checksum", "TCP checksum wrong.";
+    DropTcpAddress = "drop_tcp_address", "TCP segments to broadcasts or groups.";
+    DropTcpNoConnection = "drop_tcp_no_connection", "TCP segments to no connection and no listener.";
+    DropTcpUnacceptable = "drop_tcp_unacceptable", "TCP segments that their connection's state does not allow, or outside its window.";
+    DropTcpStamp = "drop_tcp_stamp", "TCP segments older than what came before them, by their timestamp (RFC 7323).";
+    DropTcpNoRoom = "drop_tcp_no_room", "TCP data beyond the window, or for which there is no place.";
+    DropTcpBacklog = "drop_tcp_backlog", "TCP connections not taken: the listener's backlog or the table is full.";
+    TcpOutOfOrder = "tcp_out_of_order", "TCP segments out of order, kept.";
+    TcpDuplicate = "tcp_duplicate", "TCP segments whose data had come.";
+    TcpRetransmit = "tcp_retransmit", "TCP segments sent again, and timeouts.";
+    TcpTimeout = "tcp_timeout", "TCP connections given up because the peer was silent.";
+    TcpBlackHole = "tcp_black_hole", "Path MTUs lowered because full segments vanished.";
+    TcpResetSent = "tcp_reset_sent", "TCP resets sent.";
+    TcpResetReceived = "tcp_reset_received", "TCP resets believed.";
+    TcpChallengeAck = "tcp_challenge_ack", "Acknowledgements sent instead of believing a segment (RFC 5961).";
+    TcpRateLimited = "tcp_rate_limited", "TCP answers not sent because of a rate limit.";
+    TcpEvicted = "tcp_evicted", "Connections in TIME-WAIT or half open given up for another.";
 }
 
 /// The counters of one stack. They wrap at 2³².

@@ -141,6 +141,28 @@ impl<'b> ByteRing<'b> {
         count
     }
 
+    /// Drops the last readable bytes until `len` are left. Bytes written ahead are lost with them.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Takes `count` bytes out of the readable part at `offset`, moving the ones before them up; bytes behind them, also
+    /// those written ahead, stay where they are. Returns whether there were so many.
+    pub fn remove(&mut self, offset: usize, count: usize) -> bool {
+        if offset.checked_add(count).is_none_or(|end| end > self.len) {
+            return false;
+        }
+        for at in (0..offset).rev() {
+            let (Some((from, ..)), Some((to, ..))) = (self.place(at, 1), self.place(at.saturating_add(count), 1))
+            else {
+                return false;
+            };
+            self.buf.copy_within(from..from.saturating_add(1), to);
+        }
+        self.consume(count);
+        true
+    }
+
     /// Moves the beginning of the free part over `count` bytes written ahead that went elsewhere, and drops nothing:
     /// only an empty ring can do so. Returns whether it did.
     pub fn skip_ahead(&mut self, count: usize) -> bool {
@@ -389,6 +411,28 @@ mod tests {
                 assert_eq!(ring.consume(size + 9), size);
                 assert!(ring.skip_ahead(random(&mut seed, size + 1)));
             }
+        }
+    }
+
+    #[test]
+    fn bytes_go_from_the_end_and_from_the_middle() {
+        for start in 0..8 {
+            let mut store = [0u8; 8];
+            let mut ring = ByteRing::new(&mut store);
+            assert!(ring.skip_ahead(start));
+            ring.push(b"abcdef");
+            ring.write_ahead(0, b"gh");
+            assert!(!ring.remove(5, 2));
+            assert!(ring.remove(2, 3));
+            assert_eq!(ring.advance(2), 2);
+            let mut out = [0u8; 5];
+            assert!(ring.copy_out(0, &mut out).is_some());
+            assert_eq!(&out, b"abfgh");
+            ring.truncate(2);
+            ring.truncate(9);
+            assert_eq!(ring.push(b"xyz"), 3);
+            assert_eq!(ring.read(&mut out), 5);
+            assert_eq!(&out, b"abxyz");
         }
     }
 
