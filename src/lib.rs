@@ -59,5 +59,7 @@ pub mod ffi;
 pub mod sim;
 pub mod stack;
 pub mod storage;
+#[cfg(feature = "tcp")]
+pub mod tcp;
 pub mod udp;
 pub mod wire;

@@ -14,10 +14,12 @@ use crate::stack::landing::{self, Expect, Flow, HEAD, KEPT_HEADER, Landed, Place
 use crate::stack::stats::Counter;
 use crate::stack::{Stack, StackMemory};
 use crate::storage::error::Result;
-use crate::storage::host::{Endpoint, Host, RxFlags};
+use crate::storage::host::{Endpoint, Host, RxFlags, Token};
 use crate::storage::ring::PacketRing;
 use crate::storage::slots::{Key, Slot};
 use crate::storage::time::{Duration, Instant};
+#[cfg(feature = "tcp")]
+use crate::tcp::{Tcp, TcpMemory};
 use crate::udp::{META_LEN, Meta, Owner, Socket, Target, Udp, sum_before_payload, verify};
 use crate::wire::ethernet::Address;
 use crate::wire::icmpv4::Unreachable;
@@ -40,6 +42,9 @@ pub struct EngineMemory<'a, H: Host> {
     pub dhcp: &'a mut [dhcp::Client],
     /// Names remembered.
     pub names: &'a mut [Cached],
+    /// TCP's.
+    #[cfg(feature = "tcp")]
+    pub tcp: TcpMemory<'a, H>,
 }
 
 /// What operations share: what outlives each of them.
@@ -147,6 +152,9 @@ pub struct Engine<'a, H: Host> {
     pub stack: Stack<'a, H>,
     /// The sockets.
     pub udp: Udp<'a>,
+    /// The connections.
+    #[cfg(feature = "tcp")]
+    pub tcp: Tcp<'a, H>,
     /// The operations.
     pub ops: Ops<'a, H>,
     /// What operations share.
@@ -156,9 +164,13 @@ pub struct Engine<'a, H: Host> {
 impl<'a, H: Host> Engine<'a, H> {
     /// An engine without interfaces.
     pub fn new(host: H, memory: EngineMemory<'a, H>) -> Self {
+        #[cfg_attr(not(feature = "tcp"), expect(unused_mut))]
+        let mut stack = Stack::new(host, memory.stack);
         Engine {
-            stack: Stack::new(host, memory.stack),
             udp: Udp::new(memory.sockets, memory.queues),
+            #[cfg(feature = "tcp")]
+            tcp: Tcp::new(&mut stack.host, memory.tcp),
+            stack,
             ops: Ops::new(memory.ops),
             shared: Shared {
                 #[cfg(feature = "dhcp")]
@@ -180,7 +192,7 @@ impl<'a, H: Host> Engine<'a, H> {
         if self.stack.wake || self.stack.blocked {
             return Instant::ZERO;
         }
-        self.stack.deadline().min(self.ops.deadline()).min(self.dhcp_deadline())
+        self.stack.deadline().min(self.ops.deadline()).min(self.dhcp_deadline()).min(self.tcp_deadline())
     }
 
     /// Does what is due at this time. To be called once a pass, after the frames (design §3: a pass drains frames
@@ -193,10 +205,55 @@ impl<'a, H: Host> Engine<'a, H> {
         }
     }
 
+    #[cfg(feature = "tcp")]
+    #[inline]
+    fn tcp_deadline(&self) -> Instant {
+        self.tcp.deadline()
+    }
+
+    #[cfg(not(feature = "tcp"))]
+    fn tcp_deadline(&self) -> Instant {
+        Instant::NEVER
+    }
+
+    /// An asynchronous NIC is done with the frame of `token`. `false`: no such token is out.
+    pub fn tx_done(&mut self, token: Token) -> bool {
+        match self.stack.tx_done(token) {
+            None => false,
+            Some(own) => {
+                self.release(own);
+                true
+            }
+        }
+    }
+
+    /// A NIC holds no frame any more: all its tokens are done.
+    pub fn reset_interface(&mut self, nic: NicId) {
+        #[cfg(feature = "tcp")]
+        {
+            let Engine { stack, tcp, .. } = self;
+            stack.reset_interface(nic, |own| {
+                tcp.tx_done(own);
+            });
+        }
+        #[cfg(not(feature = "tcp"))]
+        self.stack.reset_interface(nic, |_| ());
+    }
+
+    /// Gives what a frame carried back to whoever lent it.
+    fn release(&mut self, own: Token) {
+        #[cfg(feature = "tcp")]
+        self.tcp.tx_done(own);
+        #[cfg(not(feature = "tcp"))]
+        let _ = own;
+    }
+
     fn fire(&mut self) {
         self.stack.tick();
         let wake = core::mem::take(&mut self.stack.wake);
         self.tick_dhcp(wake);
+        #[cfg(feature = "tcp")]
+        self.tcp.poll(&mut self.stack, wake);
         let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
         self.ops.tick(&mut around, wake);
         // What the NIC had no room for is tried again in the next pass.
@@ -220,6 +277,11 @@ impl<'a, H: Host> Engine<'a, H> {
     fn receive_whole<'f>(&mut self, packet: &Packet<'f>) -> Outcome<'f> {
         match packet.protocol {
             Protocol::UDP => Outcome { received: self.receive_udp(packet), hit: None },
+            #[cfg(feature = "tcp")]
+            Protocol::TCP => {
+                self.tcp.receive(&mut self.stack, packet);
+                Outcome { received: Received::Nothing, hit: None }
+            }
             Protocol::ICMP => {
                 match self.stack.receive_icmp(packet) {
                     Action::Done => {}
@@ -426,6 +488,10 @@ impl<'a, H: Host> Engine<'a, H> {
     }
 
     fn receive_error(&mut self, error: &IcmpError) {
+        #[cfg(feature = "tcp")]
+        if error.protocol == Protocol::TCP && self.tcp.icmp_error(&mut self.stack, error) {
+            return;
+        }
         if let ErrorKind::FragmentationNeeded(mtu) = error.kind
             && (self.udp.blamed(error).is_some() || error.protocol == Protocol::ICMP)
         {

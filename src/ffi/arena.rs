@@ -270,6 +270,8 @@ pub unsafe fn carve(
             #[cfg(feature = "dhcp")]
             dhcp: block.values(l.dhcp, config.nics, |_| crate::client::dhcp::Client::new()),
             names: block.values(l.names, config.dns_names, |_| Cached::FREE),
+            #[cfg(feature = "tcp")]
+            tcp: crate::tcp::TcpMemory { slots: &mut [], buckets: &mut [], listeners: &mut [], pages: &mut [] },
         };
         let mut engine = Engine::new(CHost { calls: host }, memory);
         engine.set_now(clock.now());

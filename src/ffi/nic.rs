@@ -321,7 +321,7 @@ pub unsafe extern "C" fn lace_nic_reset(net: *mut lace_stack, nic: lace_nic_id) 
 pub unsafe extern "C" fn lace_nic_tx_done(net: *mut lace_stack, nic: lace_nic_id, token: u32) -> c_int {
     status(enter(net).and_then(|net| {
         net.nics.find(nic)?;
-        net.call_always(|core| core.engine.stack.tx_done(Token(token)).map(|_| ()).ok_or(LACE_EINVAL))
+        net.call_always(|core| if core.engine.tx_done(Token(token)) { Ok(()) } else { Err(LACE_EINVAL) })
     }))
 }
 
@@ -409,14 +409,14 @@ impl Core {
     /// A NIC holds no frame any more.
     pub(super) fn reset_nic(&mut self, net: &lace_stack, handle: i32) {
         if let Ok(nic) = nic_at(net, handle) {
-            self.engine.stack.reset_interface(nic, |_| ());
+            self.engine.reset_interface(nic);
         }
     }
 
     /// Takes a NIC out.
     pub(super) fn remove_nic(&mut self, net: &lace_stack, handle: i32) {
         let Ok(nic) = nic_at(net, handle) else { return };
-        self.engine.stack.reset_interface(nic, |_| ());
+        self.engine.reset_interface(nic);
         #[cfg(feature = "dhcp")]
         self.engine.dhcp_stop(nic);
         self.engine.stack.remove_interface(nic);

@@ -49,6 +49,10 @@ pub struct Limits {
     pub staging_bytes: usize,
     /// Names remembered.
     pub names: usize,
+    /// TCP connections.
+    pub tcp: usize,
+    /// Bytes of each of their rings.
+    pub tcp_ring: usize,
     /// MTU.
     pub mtu: u16,
 }
@@ -69,6 +73,8 @@ impl Default for Limits {
             staging: 2,
             staging_bytes: 65_535 + 14,
             names: 4,
+            tcp: 2,
+            tcp_ring: 4096,
             mtu: 1500,
         }
     }
@@ -103,6 +109,20 @@ pub fn memory<H: Host>(limits: &Limits) -> EngineMemory<'static, H> {
         #[cfg(feature = "dhcp")]
         dhcp: leak(limits.nics, crate::client::dhcp::Client::new),
         names: leak(limits.names, || crate::client::dns::Cached::FREE),
+        #[cfg(feature = "tcp")]
+        tcp: crate::tcp::TcpMemory {
+            slots: leak(limits.tcp, || {
+                crate::tcp::TcpSlot::new(crate::tcp::SlotMemory {
+                    receive: bytes(limits.tcp_ring),
+                    send: bytes(limits.tcp_ring),
+                    sent: leak(64, || crate::tcp::scoreboard::Sent::EMPTY),
+                    held: leak(32, Default::default),
+                })
+            }),
+            buckets: leak(limits.tcp.max(1), || 0),
+            listeners: leak(limits.tcp, || Slot::EMPTY),
+            pages: leak(32, || crate::tcp::PageSlot::EMPTY),
+        },
     }
 }
 

@@ -1,0 +1,502 @@
+//! What is sent: one stream made of files, each by its own source, and of the ring for everything between and behind
+//! them. A byte is asked for by its position, whether it is sent for the first time or again, so one sender serves all
+//! sources (design §1, idea 3). When and how much is sent is for `send`.
+
+use super::pages::{Page, PageId, PageList, Pages};
+use super::seq::Pos;
+use crate::stack::egress::MAX_BODY;
+use crate::storage::checksum::Sum;
+use crate::storage::error::{Error, Result};
+use crate::storage::host::{Host, Memory, Pager, Reader, Source, SourceOf, Span, Token};
+use crate::storage::ring::ByteRing;
+use heapless::Vec;
+
+/// Most files of a connection that are being sent or whose result was not taken.
+pub const FILES: usize = 4;
+
+/// Names a file of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(pub u32);
+
+/// How far a file has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileState {
+    /// Bytes acknowledged.
+    pub acknowledged: u64,
+    /// `None` while it goes on. `Ok`: all bytes were acknowledged and all memory was given back. `Err`: only
+    /// `acknowledged` bytes were sent, and why.
+    pub result: Option<Result<()>>,
+}
+
+struct File<H: Host> {
+    source: SourceOf<H>,
+    ticket: Ticket,
+    start: Pos,
+    end: Pos,
+    /// Offset in the file of its first byte.
+    offset: u64,
+    pages: PageList,
+    /// Why it ends early.
+    error: Option<Error>,
+}
+
+/// What stands in the way of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// No place for another lent page: some must be given back first.
+    NoPage,
+    /// The file ends at this position, before its count, or its source failed there.
+    Ended(Pos, Error),
+}
+
+/// How a segment's payload is had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// How many bytes; at most as many as asked for.
+    pub len: usize,
+    /// They must be written into the frame by [`SendQueue::fill`]: a reader is among their sources.
+    pub fill: bool,
+}
+
+/// The spans of a payload.
+pub type Body<'q, M> = Vec<Span<'q, M>, MAX_BODY>;
+
+/// The queue of one connection.
+pub struct SendQueue<'a, H: Host> {
+    ring: ByteRing<'a>,
+    files: Vec<File<H>, FILES>,
+    /// The first position not acknowledged.
+    una: Pos,
+    /// One beyond the last byte.
+    end: Pos,
+    tickets: u32,
+}
+
+/// A piece of the stream with one source.
+enum Piece {
+    /// Offset in the ring.
+    Ring(usize),
+    /// Index of a file.
+    File(usize),
+}
+
+fn to_usize(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+impl<'a, H: Host> SendQueue<'a, H> {
+    /// An empty queue over a ring's bytes.
+    pub fn new(ring: &'a mut [u8]) -> Self {
+        SendQueue { ring: ByteRing::new(ring), files: Vec::new(), una: Pos::DATA, end: Pos::DATA, tickets: 0 }
+    }
+
+    /// Forgets everything, for another connection. No page may be out.
+    pub fn reset(&mut self) {
+        self.ring.clear();
+        self.files.clear();
+        self.una = Pos::DATA;
+        self.end = Pos::DATA;
+    }
+
+    /// One beyond the last byte.
+    #[inline]
+    pub fn end(&self) -> Pos {
+        self.end
+    }
+
+    /// Free bytes of the ring.
+    pub fn free(&self) -> usize {
+        self.ring.free()
+    }
+
+    /// Appends bytes to the ring; how many fit.
+    pub fn push(&mut self, bytes: &[u8]) -> usize {
+        let count = self.ring.push(bytes);
+        self.end += count as u64;
+        count
+    }
+
+    /// Appends `count` bytes of a file from `offset` on.
+    ///
+    /// # Errors
+    /// [`Error::Again`]: there are [`FILES`] files already. [`Error::Invalid`]: the range lies outside a memory source.
+    pub fn push_file(&mut self, source: SourceOf<H>, offset: u64, count: u64) -> Result<Ticket> {
+        if let Source::Memory(memory) = &source {
+            let end = offset.checked_add(count).ok_or(Error::Invalid)?;
+            if end > memory.len() as u64 {
+                return Err(Error::Invalid);
+            }
+        }
+        offset.checked_add(count).ok_or(Error::Invalid)?;
+        let ticket = Ticket(self.tickets);
+        let (start, end) = (self.end, self.end + count);
+        let file = File { source, ticket, start, end, offset, pages: PageList::EMPTY, error: None };
+        self.files.push(file).map_err(|_| Error::Again)?;
+        self.tickets = self.tickets.wrapping_add(1);
+        self.end = end;
+        Ok(ticket)
+    }
+
+    /// Bytes of `from .. to` that come from files.
+    #[inline]
+    fn in_files(&self, from: Pos, to: Pos) -> u64 {
+        self.files
+            .iter()
+            .fold(0u64, |sum, f| sum.saturating_add(f.end.earlier(to).since(f.start.later(from).earlier(to))))
+    }
+
+    /// The source of the byte at `pos`, and how many bytes from there on it has.
+    #[inline]
+    fn piece(&self, pos: Pos) -> (Piece, u64) {
+        let mut stop = self.end;
+        for (index, file) in self.files.iter().enumerate() {
+            if pos < file.start {
+                stop = file.start;
+                break;
+            }
+            if pos < file.end {
+                return (Piece::File(index), file.end.since(pos));
+            }
+        }
+        let at = pos.since(self.una).saturating_sub(self.in_files(self.una, pos));
+        (Piece::Ring(to_usize(at)), stop.since(pos))
+    }
+
+    /// Makes `len` bytes from `pos` on ready to be sent, and says how many are and how they are had.
+    #[inline]
+    pub fn prepare(
+        &mut self,
+        pages: &mut Pages<'_, H::Memory>,
+        owner: u16,
+        pos: Pos,
+        len: usize,
+    ) -> core::result::Result<Prepared, Obstacle> {
+        if self.files.is_empty() {
+            return Ok(Prepared { len, fill: false });
+        }
+        self.prepare_pieces(pages, owner, pos, len)
+    }
+
+    fn prepare_pieces(
+        &mut self,
+        pages: &mut Pages<'_, H::Memory>,
+        owner: u16,
+        pos: Pos,
+        len: usize,
+    ) -> core::result::Result<Prepared, Obstacle> {
+        let mut ready = 0u64;
+        let mut spans = 0usize;
+        let mut lent = 0usize;
+        let mut fill = false;
+        // A ring piece takes two spans, a page one; a frame has room for `MAX_BODY`, a token for two pages.
+        while ready < len as u64 && (fill || (spans < MAX_BODY.saturating_sub(1) && lent < 2)) {
+            let at = pos + ready;
+            let (piece, room) = self.piece(at);
+            let wanted = (len as u64).saturating_sub(ready).min(room);
+            if wanted == 0 {
+                break;
+            }
+            let got = match piece {
+                Piece::Ring(_) => {
+                    spans = spans.saturating_add(2);
+                    Ok(wanted)
+                }
+                Piece::File(index) => {
+                    spans = spans.saturating_add(1);
+                    match self.files.get(index).map(|f| &f.source) {
+                        Some(Source::Reader(_)) => {
+                            fill = true;
+                            Ok(wanted)
+                        }
+                        _ => {
+                            lent = lent.saturating_add(1);
+                            self.page_at(pages, owner, index, at).map(|page| page.min(wanted))
+                        }
+                    }
+                }
+            };
+            match got {
+                Ok(got) => ready = ready.saturating_add(got),
+                Err(obstacle) if ready == 0 => return Err(obstacle),
+                Err(_) => break,
+            }
+        }
+        Ok(Prepared { len: to_usize(ready), fill })
+    }
+
+    /// Sees to it that the page that `pos` lies in is lent; how many bytes it has from there on.
+    fn page_at(
+        &mut self,
+        pages: &mut Pages<'_, H::Memory>,
+        owner: u16,
+        index: usize,
+        pos: Pos,
+    ) -> core::result::Result<u64, Obstacle> {
+        let Some(file) = self.files.get_mut(index) else { return Err(Obstacle::Ended(pos, Error::Invalid)) };
+        if let Some(page) = pages.find(&file.pages, pos).and_then(|id| pages.get(id)) {
+            return Ok(page.len.saturating_sub(pos.since(page.start)));
+        }
+        if !pages.has_room() {
+            return Err(Obstacle::NoPage);
+        }
+        let offset = file.offset.saturating_add(pos.since(file.start));
+        let asked = file.end.since(pos);
+        let (memory, start, offset, len) = match &mut file.source {
+            Source::Memory(memory) => {
+                let (at, all) = (to_usize(file.offset), to_usize(file.end.since(file.start)));
+                let whole = memory.slice(at, all).map_err(|_| Obstacle::Ended(pos, Error::Invalid))?;
+                (whole, file.start, file.offset, all as u64)
+            }
+            Source::Pager(pager) => {
+                let memory = pager.map(offset, to_usize(asked)).map_err(|e| Obstacle::Ended(pos, Error::Host(e)))?;
+                let len = (memory.len() as u64).min(asked);
+                if len == 0 {
+                    pager.release(offset, &memory);
+                    return Err(Obstacle::Ended(pos, Error::EndOfFile));
+                }
+                (memory, pos, offset, len)
+            }
+            Source::Reader(_) => return Err(Obstacle::Ended(pos, Error::Invalid)),
+        };
+        let ticket = file.ticket.0;
+        pages.add(&mut file.pages, memory, start, len, offset, owner, ticket);
+        Ok(len.saturating_sub(pos.since(start)))
+    }
+
+    /// The spans of bytes that were prepared without [`Prepared::fill`], and the token that names their pages.
+    #[inline]
+    pub fn spans<'q>(
+        &'q self,
+        pages: &'q Pages<'_, H::Memory>,
+        pos: Pos,
+        len: usize,
+        body: &mut Body<'q, H::Memory>,
+    ) -> Option<Token> {
+        if self.files.is_empty() {
+            let (first, second) = self.ring.peek(to_usize(pos.since(self.una)), len)?;
+            body.push(Span::Bytes(first)).ok()?;
+            if !second.is_empty() {
+                body.push(Span::Bytes(second)).ok()?;
+            }
+            return Some(Token(0));
+        }
+        let mut lent = [PageId::NONE; 2];
+        let mut done = 0u64;
+        while done < len as u64 {
+            let at = pos + done;
+            let (piece, room) = self.piece(at);
+            let wanted = (len as u64).saturating_sub(done).min(room);
+            let got = match piece {
+                Piece::Ring(offset) => {
+                    let (first, second) = self.ring.peek(offset, to_usize(wanted))?;
+                    body.push(Span::Bytes(first)).ok()?;
+                    if !second.is_empty() {
+                        body.push(Span::Bytes(second)).ok()?;
+                    }
+                    wanted
+                }
+                Piece::File(index) => {
+                    let id = pages.find(&self.files.get(index)?.pages, at)?;
+                    let page = pages.get(id)?;
+                    let from = at.since(page.start);
+                    let got = page.len.saturating_sub(from).min(wanted);
+                    body.push(Span::Memory { memory: &page.memory, at: to_usize(from), len: to_usize(got) }).ok()?;
+                    let [first, second] = &mut lent;
+                    *(if *first == PageId::NONE { first } else { second }) = id;
+                    got
+                }
+            };
+            if got == 0 {
+                return None;
+            }
+            done = done.saturating_add(got);
+        }
+        let [first, second] = lent;
+        Some(Pages::<H::Memory>::token(first, second))
+    }
+
+    /// Writes bytes from `pos` on into the whole of `out` and sums them.
+    ///
+    /// # Errors
+    /// [`Obstacle::Ended`]: the bytes end earlier; `out` is of no use.
+    pub fn fill(
+        &mut self,
+        pages: &Pages<'_, H::Memory>,
+        pos: Pos,
+        out: &mut [u8],
+    ) -> core::result::Result<Sum, Obstacle> {
+        let mut sum = Sum::ZERO;
+        let mut done = 0usize;
+        let mut rest = out;
+        while !rest.is_empty() {
+            let at = pos + done as u64;
+            let broken = Obstacle::Ended(at, Error::Invalid);
+            let (piece, room) = self.piece(at);
+            let wanted = rest.len().min(to_usize(room));
+            let mut page = None;
+            if let Piece::File(index) = piece {
+                let list = self.files.get(index).map(|file| file.pages).unwrap_or(PageList::EMPTY);
+                page = pages.find(&list, at).and_then(|id| pages.get(id));
+            }
+            let inside = page.map_or(0, |page| at.since(page.start));
+            let len = page.map_or(wanted, |page| to_usize(page.len.saturating_sub(inside)).min(wanted));
+            let (part, tail) = rest.split_at_mut_checked(len).filter(|(part, _)| !part.is_empty()).ok_or(broken)?;
+            let part_sum = match (piece, page) {
+                (Piece::Ring(offset), _) => self.ring.copy_out(offset, part).ok_or(broken)?,
+                (Piece::File(_), Some(page)) => page.memory.read_sum(to_usize(inside), part).map_err(|_| broken)?,
+                (Piece::File(index), None) => {
+                    let file = self.files.get_mut(index).ok_or(broken)?;
+                    let Source::Reader(reader) = &mut file.source else { return Err(broken) };
+                    let offset = file.offset.saturating_add(at.since(file.start));
+                    read_all(reader, offset, part).map_err(|(got, e)| Obstacle::Ended(at + got as u64, e))?;
+                    Sum::of(part)
+                }
+            };
+            sum += part_sum.at(done);
+            done = done.saturating_add(len);
+            rest = tail;
+        }
+        Ok(sum)
+    }
+
+    /// Everything before `to` is acknowledged.
+    #[inline]
+    pub fn acknowledge(&mut self, pages: &mut Pages<'_, H::Memory>, to: Pos) {
+        let to = to.earlier(self.end);
+        if to <= self.una {
+            return;
+        }
+        let ring = to.since(self.una).saturating_sub(self.in_files(self.una, to));
+        self.ring.consume(to_usize(ring));
+        self.una = to;
+        for file in &mut self.files {
+            give_back(file, pages, to);
+        }
+    }
+
+    /// The stream ends at `pos`, where a file ended or failed. What is queued behind is dropped.
+    pub fn fail(&mut self, pages: &mut Pages<'_, H::Memory>, pos: Pos, error: Error) {
+        if pos >= self.end {
+            return;
+        }
+        let pos = pos.later(self.una);
+        let ring = pos.since(self.una).saturating_sub(self.in_files(self.una, pos));
+        self.ring.truncate(to_usize(ring));
+        for file in &mut self.files {
+            if file.end > pos {
+                file.error = file.error.or(Some(error));
+                file.start = file.start.earlier(pos);
+                file.end = pos;
+                give_back(file, pages, self.una);
+            }
+        }
+        self.end = pos;
+    }
+
+    /// Ends a file where `sent` ends, if it goes farther, with [`Error::Cancelled`]; what is queued behind is dropped.
+    /// `false`: no such file.
+    pub fn cancel(&mut self, pages: &mut Pages<'_, H::Memory>, ticket: Ticket, sent: Pos) -> bool {
+        let Some(file) = self.files.iter().find(|f| f.ticket == ticket) else { return false };
+        if file.end > sent {
+            let at = file.start.later(sent);
+            self.fail(pages, at, Error::Cancelled);
+        }
+        true
+    }
+
+    /// The connection is gone: nothing is sent again. Pages that frames carry come back when those are done.
+    pub fn abort(&mut self, pages: &mut Pages<'_, H::Memory>, error: Error) {
+        let una = self.una;
+        for file in &mut self.files {
+            if file.end > una {
+                file.error = file.error.or(Some(error));
+                // What was acknowledged is what lies before `una`.
+                file.start = file.start.earlier(una);
+                file.end = una;
+            }
+            give_back(file, pages, Pos::DATA + u64::MAX.wrapping_shr(1));
+        }
+        self.ring.clear();
+        self.end = una;
+    }
+
+    /// A page of this connection came back from the NIC.
+    pub fn page_back(&mut self, page: Page<H::Memory>) {
+        if let Some(file) = self.files.iter_mut().find(|f| f.ticket.0 == page.ticket) {
+            file.pages.out = file.pages.out.saturating_sub(1);
+            release(&mut file.source, &page);
+        }
+    }
+
+    /// Whether any page is out.
+    pub fn has_pages(&self) -> bool {
+        self.files.iter().any(|f| f.pages.out > 0)
+    }
+
+    /// How far a file has come; `None`: no such file.
+    pub fn file(&self, ticket: Ticket) -> Option<FileState> {
+        let file = self.files.iter().find(|f| f.ticket == ticket)?;
+        let done = self.una >= file.end && file.pages.out == 0;
+        let result = done.then(|| file.error.map_or(Ok(()), Err));
+        Some(FileState { acknowledged: self.una.earlier(file.end).since(file.start), result })
+    }
+
+    /// Whether a file's result can be taken.
+    pub fn any_file_done(&self) -> bool {
+        self.files.iter().any(|f| self.una >= f.end && f.pages.out == 0)
+    }
+
+    /// Takes a file that is done out of the queue; its source comes back. `None`: no such file, or it goes on.
+    pub fn take_file(&mut self, ticket: Ticket) -> Option<SourceOf<H>> {
+        let una = self.una;
+        let index = self.files.iter().position(|f| f.ticket == ticket && una >= f.end && f.pages.out == 0)?;
+        // At most four files: taking one out moves three.
+        Some(self.files.remove(index).source)
+    }
+
+    /// Forgets files that are done: nobody will ask.
+    pub fn forget_done_files(&mut self) {
+        let una = self.una;
+        self.files.retain(|f| una < f.end || f.pages.out > 0);
+    }
+}
+
+/// Gives back the pages of `file` that end before `una` and that no frame carries.
+fn give_back<H: Host>(file: &mut File<H>, pages: &mut Pages<'_, H::Memory>, una: Pos) {
+    if file.pages.out == 0 {
+        return;
+    }
+    let (list, source) = (&mut file.pages, &mut file.source);
+    let mut back: u16 = 0;
+    // A page that goes beyond a file's end, because the file was cut short, is finished with at that end.
+    let una = if una >= file.end { Pos::DATA + u64::MAX.wrapping_shr(1) } else { una };
+    pages.finish(list, una, |page| {
+        back = back.saturating_add(1);
+        release(source, &page);
+    });
+    list.out = list.out.saturating_sub(back);
+}
+
+fn release<M: Memory, R, P: Pager<Memory = M>>(source: &mut Source<M, R, P>, page: &Page<M>) {
+    if let Source::Pager(pager) = source {
+        pager.release(page.offset, &page.memory);
+    }
+}
+
+/// Reads until `buf` is full. The error tells how many bytes were had.
+fn read_all<R: Reader>(reader: &mut R, offset: u64, buf: &mut [u8]) -> core::result::Result<(), (usize, Error)> {
+    let mut done = 0usize;
+    // Each turn takes at least one byte, or ends.
+    while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        let asked = rest.len();
+        match reader.read(offset.saturating_add(done as u64), rest) {
+            Ok(0) => return Err((done, Error::EndOfFile)),
+            Ok(got) => done = done.saturating_add(got.min(asked)),
+            Err(e) => return Err((done, Error::Host(e))),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
