@@ -13,5 +13,6 @@ pub mod frames;
 pub mod harness;
 pub mod nic;
 pub mod region;
+pub mod shipped;
 pub mod smol;
 pub mod table;

@@ -8,6 +8,10 @@ use crate::frames::{self, ETHERNET, IPV4, OUR_IP, OUR_MAC, PEER_IP, PEER_PORT, T
 use bootlace::storage::checksum::Sum;
 use std::collections::VecDeque;
 
+pub mod tftp;
+
+use tftp::Tftp;
+
 /// Where TCP begins in a frame, and where its payload does.
 const L4: usize = ETHERNET + IPV4;
 const BODY: usize = L4 + TCP;
@@ -106,6 +110,8 @@ struct Eyes {
 pub enum Peer {
     /// Sends its frames over and over.
     Replay(Replay),
+    /// Serves a file by TFTP.
+    Tftp(Tftp),
     /// Accepts TCP connections and sends on them.
     Sender(Tcp),
     /// Accepts TCP connections and acknowledges what comes, every second segment.
@@ -165,19 +171,7 @@ impl Peer {
     /// A peer that repeats its frames; groups of `group` frames come in `order`.
     pub fn replay(order: Order, group: usize) -> Peer {
         let mut all: Vec<usize> = (0..RING).collect();
-        let mut seed = 1u64;
-        for group in all.chunks_mut(group) {
-            match order {
-                Order::Forward => {}
-                Order::Reversed => group.reverse(),
-                Order::Shuffled => {
-                    for i in (1..group.len()).rev() {
-                        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                        group.swap(i, (seed >> 33) as usize % (i + 1));
-                    }
-                }
-            }
-        }
+        arrange(&mut all, order, group);
         let idents = if group > 1 { (RING / group) as u16 } else { 0 };
         Peer::Replay(Replay { order: all, next: 0, answered: 0, idents })
     }
@@ -190,6 +184,23 @@ impl Peer {
     /// A TCP server that takes what comes, `total` bytes a connection.
     pub fn receiver(total: usize) -> Peer {
         Peer::Receiver(Tcp::new(total))
+    }
+}
+
+/// Puts each `group` of frames into `order`.
+fn arrange(all: &mut [usize], order: Order, group: usize) {
+    let mut seed = 1u64;
+    for group in all.chunks_mut(group) {
+        match order {
+            Order::Forward => {}
+            Order::Reversed => group.reverse(),
+            Order::Shuffled => {
+                for i in (1..group.len()).rev() {
+                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    group.swap(i, (seed >> 33) as usize % (i + 1));
+                }
+            }
+        }
     }
 }
 
@@ -269,7 +280,15 @@ impl Nic {
     pub fn transfers(&self) -> u64 {
         match &self.line.peer {
             Peer::Sender(tcp) | Peer::Receiver(tcp) => tcp.transfers,
-            Peer::Replay(_) => 0,
+            Peer::Replay(_) | Peer::Tftp(_) => 0,
+        }
+    }
+
+    /// The TFTP server, where the peer is one.
+    pub fn tftp(&self) -> Option<&Tftp> {
+        match &self.line.peer {
+            Peer::Tftp(tftp) => Some(tftp),
+            _ => None,
         }
     }
 
@@ -295,6 +314,7 @@ impl Nic {
                 }
                 index
             }
+            Peer::Tftp(tftp) => tftp.next(&mut self.frames),
             Peer::Sender(tcp) if tcp.replies.is_empty() => tcp.data(&mut self.frames),
             Peer::Sender(tcp) | Peer::Receiver(tcp) => tcp.reply(&mut self.frames[RING]).then_some(RING),
         }?;
@@ -346,6 +366,7 @@ fn hear(head: &[u8], len: usize, peer: &mut Peer, sent: &mut u64, arp: &mut Opti
     *sent += 1;
     match peer {
         Peer::Replay(replay) => replay.answered += 1,
+        Peer::Tftp(tftp) => tftp.hear(head),
         Peer::Sender(tcp) | Peer::Receiver(tcp) => {
             let body = L4 + usize::from(head.get(46).map_or(0, |b| b >> 4)) * 4;
             let end = ETHERNET + usize::from(frames::word(head, 16));
@@ -535,7 +556,7 @@ impl Tcp {
 
 /// What must come back for `frame`: a TFTP acknowledgement, or the echo; see [`Eyes::answers`].
 fn answer(frame: &[u8]) -> Vec<u8> {
-    match frame[23] {
+    match frame.get(23).copied().unwrap_or(0) {
         17 => vec![0, 4, frame[L4 + UDP + 2], frame[L4 + UDP + 3]],
         1 => frame[L4 + 4..].to_vec(),
         _ => Vec::new(),
@@ -571,6 +592,7 @@ impl Eyes {
                 rule(Sum::of(l4).holds() && l4[0] == 0, "not a sound echo reply")?;
                 rule(l4[4..] == self.answers[replay.order[replay.answered % RING]], "not what was asked")
             }
+            (17, Peer::Tftp(_)) => rule(sum.holds(), "UDP checksum"),
             (17, Peer::Replay(replay)) => {
                 rule(sum.holds() || l4[6..8] == [0, 0], "UDP checksum")?;
                 rule(l4[8..] == self.answers[replay.order[replay.answered % RING]], "not the acknowledgement due")
