@@ -66,6 +66,8 @@ enum State {
 enum Answer {
     /// Not the answer.
     Dropped(Counter),
+    /// An answer that cannot be used now: the query is repeated.
+    Later,
     /// These addresses.
     Addresses,
     /// The name stands for another, whose address was not told.
@@ -294,6 +296,7 @@ impl Resolve {
         };
         match answer {
             Answer::Dropped(counter) => cx.stack.stats.count(counter),
+            Answer::Later => {}
             Answer::Addresses => {
                 let mut text = [0; MAX_NAME_LEN];
                 let now = cx.now();
@@ -401,8 +404,8 @@ impl Resolve {
         let mut buf = [0; MAX_NAME_LEN];
         let mut w = Writer::new(&mut buf);
         if taken || name.emit(&mut w).is_err() {
-            // Another lookup follows an alias: the query is repeated.
-            return Answer::Dropped(Counter::DropDnsForged);
+            // Another lookup follows an alias.
+            return Answer::Later;
         }
         let mut alias = Alias { op: cx.op, until: now + Alias::KEEP, name: heapless::Vec::new() };
         // A name is never longer.

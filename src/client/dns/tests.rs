@@ -585,6 +585,7 @@ fn an_alias_without_its_address_is_asked_for() {
     let alias = theirs.reply(Rcode::NO_ERROR, false, &[Record::Cname("nfs.lan", 60, "files.lan")]);
     s.answer(SERVER, &theirs, &alias);
     s.silent();
+    assert_eq!(s.rig.count(Counter::DropDnsForged), 0);
     s.answer(SERVER, &second, &second.addresses(&[ip(1)]));
     assert_eq!((s.step(op), s.found(op)), (Step::Done(Ok(1)), vec![ip(1)]));
     s.rig.advance(1000);
