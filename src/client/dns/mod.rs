@@ -27,7 +27,10 @@ pub use query::{ADDRESSES, Resolve};
 /// Name servers that can be set.
 pub const SERVERS: usize = 6;
 /// Bytes of the search list.
-pub const SEARCH: usize = 128;
+pub const SEARCH: usize = 96;
+/// Longest alias that is asked for, in bytes as on the wire; DNS allows 255.
+#[cfg(feature = "dns")]
+const ALIAS: usize = 128;
 
 /// A name server and who named it: the host, or the lease of a NIC.
 type Named = (Ipv4Addr, Option<NicId>);
@@ -42,6 +45,9 @@ pub struct Resolver<'a> {
     cache: Cache<'a>,
     #[cfg(feature = "dns")]
     alias: Option<Alias>,
+    /// What the lookup that was the last to end has found.
+    #[cfg(feature = "dns")]
+    found: heapless::Vec<Ipv4Addr, ADDRESSES>,
 }
 
 /// How far a lookup is.
@@ -52,7 +58,8 @@ pub enum Resolved {
     /// The first address.
     Ready(Ipv4Addr),
     /// [`Error::Invalid`] or [`Error::NameTooLong`]: no name can be like that. [`Error::NetworkUnreachable`]: no server is
-    /// set. [`Error::NotFound`]: there is no such name, or it has no address. [`Error::Loop`]: too many aliases.
+    /// set. [`Error::NotFound`]: there is no such name, or it has no address. [`Error::Loop`]: too many aliases;
+    /// [`Error::NameTooLong`] also for an alias of more than 128 bytes that is to be asked for.
     /// [`Error::Refused`], [`Error::Denied`], [`Error::Remote`] and errors of sending: every server failed, the last one so.
     /// [`Error::NotSupported`]: the answer does not fit a datagram. [`Error::Timeout`]: nobody answered.
     Failed(Error),
@@ -67,7 +74,7 @@ struct Alias {
     /// When another may take its place, whatever became of the lookup.
     until: Instant,
     /// As on the wire, without compression.
-    name: heapless::Vec<u8, { crate::wire::dns::MAX_NAME_LEN }>,
+    name: heapless::Vec<u8, ALIAS>,
 }
 
 #[cfg(feature = "dns")]
@@ -106,6 +113,8 @@ impl<'a> Resolver<'a> {
             cache: Cache::new(cache),
             #[cfg(feature = "dns")]
             alias: None,
+            #[cfg(feature = "dns")]
+            found: heapless::Vec::new(),
         }
     }
 

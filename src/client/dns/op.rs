@@ -1,6 +1,6 @@
 //! The operation that looks a name up.
 
-use super::{Resolve, Resolved};
+use super::{ADDRESSES, Resolve, Resolved};
 use crate::client::operation::{Cx, Datagram, Operation, Step};
 use crate::stack::icmp::IcmpError;
 use crate::storage::error::Error;
@@ -23,17 +23,18 @@ pub struct Dns<H: Host> {
     request: Request<H::Text>,
     resolve: Resolve,
     deadline: Option<Instant>,
+    addrs: heapless::Vec<Ipv4Addr, ADDRESSES>,
 }
 
 impl<H: Host> Dns<H> {
     /// A lookup that has not begun.
     pub fn new(request: Request<H::Text>) -> Self {
-        Dns { request, resolve: Resolve::new(), deadline: None }
+        Dns { request, resolve: Resolve::new(), deadline: None, addrs: heapless::Vec::new() }
     }
 
     /// The addresses found, in the server's order.
     pub fn addresses(&self) -> &[Ipv4Addr] {
-        self.resolve.addresses()
+        &self.addrs
     }
 }
 
@@ -43,7 +44,10 @@ impl<H: Host> Operation<H> for Dns<H> {
         let timeout = self.request.timeout;
         let deadline = *self.deadline.get_or_insert_with(|| timeout.map_or(Instant::NEVER, |t| now + t));
         match self.resolve.poll(cx, self.request.name.as_ref()) {
-            Resolved::Ready(_) => Step::Done(Ok(self.resolve.addresses().len() as u64)),
+            Resolved::Ready(_) => {
+                self.addrs = cx.shared.resolver.found.clone();
+                Step::Done(Ok(self.addrs.len() as u64))
+            }
             Resolved::Failed(e) => Step::Done(Err(e)),
             Resolved::Pending(_) if now >= deadline => {
                 self.resolve.cancel(cx);

@@ -51,7 +51,7 @@ pub struct Resolve {
     unsent: bool,
     /// What the last server that failed made fail.
     failure: Option<Error>,
-    addrs: heapless::Vec<Ipv4Addr, ADDRESSES>,
+    addr: Option<Ipv4Addr>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,11 +86,6 @@ impl Resolve {
         Resolve::default()
     }
 
-    /// The addresses found, in the server's order.
-    pub fn addresses(&self) -> &[Ipv4Addr] {
-        &self.addrs
-    }
-
     /// Does what is due to look up `name`, which is the same at every call: a name, or a dotted address, which is not asked
     /// for.
     pub fn poll<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>, name: &[u8]) -> Resolved {
@@ -120,9 +115,7 @@ impl Resolve {
     /// What needs no query: `Some` of the end.
     fn begin<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>, name: &[u8]) -> Option<core::result::Result<(), Error>> {
         if let Some(addr) = literal(name) {
-            // There is room for one.
-            let _ = self.addrs.push(addr);
-            return Some(Ok(()));
+            return Some(self.take(&mut cx.shared.resolver, &[addr]));
         }
         if Name::from_text(name, &mut [0; MAX_NAME_LEN]).is_err() {
             return Some(Err(if name.len() > 253 { Error::NameTooLong } else { Error::Invalid }));
@@ -141,10 +134,19 @@ impl Resolve {
         self.ttl_s = u32::MAX;
         let mut text = [0; MAX_NAME_LEN];
         let text = cx.shared.resolver.candidate(name, self.candidate, &mut text)?;
-        let known = cx.shared.resolver.cache.get(now, NameHash::of(text))?;
+        let mut known: heapless::Vec<Ipv4Addr, ADDRESSES> = heapless::Vec::new();
         // There is room for as many as are remembered.
-        let _ = self.addrs.extend_from_slice(known);
-        Some(Ok(()))
+        let _ = known.extend_from_slice(cx.shared.resolver.cache.get(now, NameHash::of(text))?);
+        Some(self.take(&mut cx.shared.resolver, &known))
+    }
+
+    /// Notes what was found, for whoever polls.
+    fn take(&mut self, resolver: &mut Resolver<'_>, addrs: &[Ipv4Addr]) -> core::result::Result<(), Error> {
+        resolver.found.clear();
+        // There is room for as many as a lookup keeps.
+        let _ = resolver.found.extend_from_slice(addrs);
+        self.addr = addrs.first().copied();
+        Ok(())
     }
 
     fn restart(&mut self) {
@@ -161,8 +163,8 @@ impl Resolve {
             self.aliased = false;
             cx.shared.resolver.alias = None;
         }
-        match (end, self.addrs.first()) {
-            (Ok(()), Some(addr)) => Resolved::Ready(*addr),
+        match (end, self.addr) {
+            (Ok(()), Some(addr)) => Resolved::Ready(addr),
             (Ok(()), None) => Resolved::Failed(Error::NotFound),
             (Err(e), _) => Resolved::Failed(e),
         }
@@ -302,7 +304,7 @@ impl Resolve {
                 let now = cx.now();
                 let resolver = &mut cx.shared.resolver;
                 if let Some(text) = resolver.candidate(name, self.candidate, &mut text) {
-                    resolver.cache.put(now, NameHash::of(text), self.ttl_s, &self.addrs);
+                    resolver.cache.put(now, NameHash::of(text), self.ttl_s, &resolver.found);
                 }
                 self.state = State::Done(Ok(()));
             }
@@ -356,7 +358,7 @@ impl Resolve {
         let mut name = question.name;
         let mut ttl_s = self.ttl_s;
         let mut followed = self.aliases;
-        self.addrs.clear();
+        let mut addrs: heapless::Vec<Ipv4Addr, ADDRESSES> = heapless::Vec::new();
         // RFC 1034 §3.6.2: from alias to alias until there is an address. Loops end at the limit.
         loop {
             for record in answers().filter(|r| r.name.matches(&name)) {
@@ -365,11 +367,13 @@ impl Resolve {
                 {
                     ttl_s = ttl_s.min(record.ttl_s);
                     // The first ones count.
-                    let _ = self.addrs.push(addr);
+                    let _ = addrs.push(addr);
                 }
             }
-            if !self.addrs.is_empty() {
+            if !addrs.is_empty() {
                 self.ttl_s = ttl_s;
+                // What was found is there: it cannot fail.
+                let _ = self.take(&mut cx.shared.resolver, &addrs);
                 return Answer::Addresses;
             }
             let alias = answers().filter(|r| r.name.matches(&name)).find_map(|r| match r.data {
@@ -407,9 +411,11 @@ impl Resolve {
             // Another lookup follows an alias.
             return Answer::Later;
         }
+        let wire = w.finish();
         let mut alias = Alias { op: cx.op, until: now + Alias::KEEP, name: heapless::Vec::new() };
-        // A name is never longer.
-        let _ = alias.name.extend_from_slice(w.finish());
+        if alias.name.extend_from_slice(wire).is_err() {
+            return Answer::Failed(Error::NameTooLong);
+        }
         resolver.alias = Some(alias);
         self.aliased = true;
         self.aliases = followed;

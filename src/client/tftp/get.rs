@@ -5,6 +5,7 @@ use super::dest::{Dest, Taken, Target};
 use super::session::{Agreement, Session, error_meaning};
 use super::window::{Class, Window};
 use super::{Mode, Tuning};
+use crate::client::dns::{Resolve, Resolved};
 use crate::client::file::pull::Pull;
 use crate::client::operation::{Cx, Datagram, DetailKind, Operation, Server, Step};
 use crate::stack::egress::TxError;
@@ -129,6 +130,7 @@ pub struct Get<H: Host> {
     sink_stall: Duration,
     phase: Phase,
     planned: bool,
+    lookup: Resolve,
     session: Session,
     window: Window,
     /// The last block acknowledged.
@@ -199,6 +201,7 @@ impl<H: Host> Get<H> {
             dest,
             sink_stall,
             planned: false,
+            lookup: Resolve::new(),
             session,
             window: Window::new(),
             acked: 0,
@@ -240,19 +243,19 @@ impl<H: Host> Get<H> {
         self.phase = Phase::Failed(why);
     }
 
-    fn resolve(&mut self) {
-        // Names are looked up by `dns`; an address written out needs no server.
-        let name = self.server.name.as_ref().map(AsRef::as_ref);
-        let text = name.and_then(|n| core::str::from_utf8(n).ok());
-        match text.and_then(|t| t.parse::<core::net::Ipv4Addr>().ok()) {
-            Some(addr) if is_host_address(addr) => {
-                let port = if self.server.port == 0 { PORT } else { self.server.port };
-                self.session.set_server(Endpoint { addr, port });
-                self.phase = Phase::Begin;
+    /// Looks the server's name up. `Some` of when to go on, while its address is not known.
+    fn resolve(&mut self, cx: &mut Cx<'_, '_, H>) -> Option<Instant> {
+        let name = self.server.name.as_ref().map_or(&[][..], AsRef::as_ref);
+        self.phase = match self.lookup.poll(cx, name) {
+            Resolved::Pending(at) => return Some(at),
+            Resolved::Ready(addr) if is_host_address(addr) => {
+                self.session.set_server(Endpoint { addr, port: self.session.peer.port });
+                Phase::Begin
             }
-            Some(_) => self.phase = Phase::Failed(Error::Invalid),
-            None => self.phase = Phase::Failed(Error::NotSupported),
-        }
+            Resolved::Ready(_) => Phase::Failed(Error::Invalid),
+            Resolved::Failed(why) => Phase::Failed(why),
+        };
+        None
     }
 
     fn begin(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<(), Error> {
@@ -689,7 +692,11 @@ impl<H: Host> Operation<H> for Get<H> {
         // Each turn but the last changes the phase: from `Data` back to `Begin` and on to `Asking` at most.
         for _ in 0..4 {
             match self.phase {
-                Phase::Resolve => self.resolve(),
+                Phase::Resolve => {
+                    if let Some(at) = self.resolve(cx) {
+                        return Step::Pending(at);
+                    }
+                }
                 Phase::Begin => {
                     if let Err(why) = self.begin(cx) {
                         self.phase = Phase::Failed(why);
@@ -755,6 +762,10 @@ impl<H: Host> Operation<H> for Get<H> {
         if let (Some(_), &[_, _, a, b, ..]) = (landed, *payload) {
             return self.block(cx, datagram, u16::from_be_bytes([a, b]));
         }
+        if self.phase == Phase::Resolve {
+            let name = self.server.name.as_ref().map_or(&[][..], AsRef::as_ref);
+            return self.lookup.datagram(cx, name, datagram);
+        }
         if !matches!(self.phase, Phase::Asking | Phase::Data) {
             return;
         }
@@ -782,6 +793,9 @@ impl<H: Host> Operation<H> for Get<H> {
     }
 
     fn icmp_error(&mut self, cx: &mut Cx<'_, '_, H>, error: &IcmpError) {
+        if self.phase == Phase::Resolve {
+            return self.lookup.icmp_error(cx, error);
+        }
         if !matches!(self.phase, Phase::Asking | Phase::Data) {
             return;
         }
@@ -791,8 +805,10 @@ impl<H: Host> Operation<H> for Get<H> {
     }
 
     fn cancel(&mut self, cx: &mut Cx<'_, '_, H>) {
-        if self.phase == Phase::Data {
-            self.session.give_up(cx, ErrorCode::NOT_DEFINED, b"cancelled");
+        match self.phase {
+            Phase::Resolve => self.lookup.cancel(cx),
+            Phase::Data => self.session.give_up(cx, ErrorCode::NOT_DEFINED, b"cancelled"),
+            _ => {}
         }
     }
 }

@@ -991,3 +991,50 @@ fn case_p08_a_first_fragment_is_no_block() {
     let s = Script::on(rig, 5000, 4096, 1);
     assert_eq!(s.options[&b"blksize"[..]], b"1468");
 }
+
+#[test]
+fn the_servers_name_is_looked_up_first() {
+    use crate::wire::dns::{Data, Kind, Message as DnsMessage, Rcode, ReplyBuilder};
+    let names = Station::new(53);
+    let with_name = |name: &str| {
+        let memory = SimMemory::new(2000);
+        let server = Server { name: Some(name.as_bytes().to_vec()), addr: core::net::Ipv4Addr::UNSPECIFIED, port: 0 };
+        let mut rig = Rig::new(7);
+        rig.know(SERVER);
+        rig.know(names);
+        rig.engine.shared.resolver.set_servers(&[names.ip]);
+        let request = Request { server, ..request(&memory, 0, 0) };
+        let op = rig.engine.start(Client::TftpGet(Get::new(request).unwrap())).unwrap();
+        (rig, op)
+    };
+    let (mut rig, op) = with_name("tftp.lan");
+    let query = rig.sent_udp().remove(0);
+    assert_eq!((query.dst, query.dst_port), (names.ip, 53));
+    let asked = DnsMessage::parse(&query.payload).unwrap();
+    let question = asked.question().unwrap();
+    let mut buf = [0; 512];
+    let mut reply = ReplyBuilder::new(&mut buf, asked.id(), Rcode::NO_ERROR, false, &question).unwrap();
+    reply.answer(&question.name, Kind::A, 60, &Data::A(SERVER.ip)).unwrap();
+    let us = rig.us;
+    rig.input(&packets::udp(names, 53, us, query.src_port, reply.finish()));
+    let request = rig.sent_udp().remove(0);
+    assert_eq!((request.dst, request.dst_port), (SERVER.ip, 69));
+    assert!(matches!(rig.engine.ops.get(op).unwrap().step, Step::Pending(_)));
+    // A dotted address is not asked for; a name server that is not there, or no name at all, ends the transfer.
+    let (mut rig, _) = with_name("10.0.0.1");
+    assert_eq!(rig.sent_udp().remove(0).dst, SERVER.ip);
+    let (mut rig, op) = with_name("tftp.lan");
+    let query = rig.sent_udp().remove(0);
+    let datagram = packets::udp_datagram((rig.us.ip, query.src_port), (names.ip, 53), &query.payload);
+    let quoted = packets::ipv4_with(rig.us.ip, names.ip, crate::wire::ipv4::Protocol::UDP, &datagram, |_| ());
+    let mut error =
+        Message::Unreachable { code: Unreachable::PORT, next_hop_mtu: 0, quoted: &[] }.emit_head([0; 2]).to_vec();
+    error.extend_from_slice(&quoted[..28]);
+    let us = rig.us;
+    rig.input(&packets::icmp(names, us, &error));
+    assert_eq!(rig.engine.ops.get(op).unwrap().step, Step::Done(Err(Error::Refused)));
+    let (rig, op) = with_name("");
+    assert_eq!(rig.engine.ops.get(op).unwrap().step, Step::Done(Err(Error::Invalid)));
+    let (rig, op) = with_name("0.0.0.0");
+    assert_eq!(rig.engine.ops.get(op).unwrap().step, Step::Done(Err(Error::Invalid)));
+}
