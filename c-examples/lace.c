@@ -22,7 +22,7 @@ static const struct {
 	{ "tftp", lace_cmd_tftp, "tftp get [-b BLKSIZE] [-w WINDOWSIZE] [-o FILE] [--sha256] HOST PATH" },
 };
 
-enum { TAP = 256, PACKET, SLIRP, PCAP, IP, GW, DNS, RING, PUSH, COPY, ARENA, STATS };
+enum { TAP = 256, PACKET, SLIRP, PCAP, IP, GW, DNS, RING, PUSH, COPY, BUSY, ARENA, STATS };
 
 static const struct option options[] = {
 	{ "tap", required_argument, NULL, TAP },       { "packet", required_argument, NULL, PACKET },
@@ -30,8 +30,9 @@ static const struct option options[] = {
 	{ "ip", required_argument, NULL, IP },         { "gw", required_argument, NULL, GW },
 	{ "dns", required_argument, NULL, DNS },       { "ring", required_argument, NULL, RING },
 	{ "push", no_argument, NULL, PUSH },           { "copy", no_argument, NULL, COPY },
-	{ "arena", required_argument, NULL, ARENA },   { "stats", no_argument, NULL, STATS },
-	{ "quiet", no_argument, NULL, 'q' },           { "help", no_argument, NULL, 'h' },
+	{ "busy", no_argument, NULL, BUSY },           { "arena", required_argument, NULL, ARENA },
+	{ "stats", no_argument, NULL, STATS },         { "quiet", no_argument, NULL, 'q' },
+	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -42,6 +43,7 @@ static void usage(FILE *out)
 	      "options: --ip ADDRESS/LENGTH  no DHCP        --gw ADDRESS    --dns ADDRESS (more than once)\n"
 	      "         --pcap FILE   write every frame     --ring N        model a card with N receive buffers\n"
 	      "         --push        the card pushes       --copy          the card lends transmit buffers\n"
+	      "         --busy        the card has no room every other time\n"
 	      "         --arena BYTES memory for the stack  --stats         show the counters at the end\n"
 	      "         --quiet       no progress\n"
 	      "commands:\n",
@@ -146,6 +148,9 @@ static int parse(struct tool *tool, struct settings *s, int argc, char **argv)
 			break;
 		case COPY:
 			s->mode |= LINUX_NIC_COPY;
+			break;
+		case BUSY:
+			s->mode |= LINUX_NIC_BUSY;
 			break;
 		case ARENA:
 			s->arena = tool_number(optarg, 1, 1u << 30);

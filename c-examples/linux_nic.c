@@ -47,6 +47,7 @@ struct linux_nic {
 	uint8_t *out;   /* as many, lent to a stack that does not gather */
 	lace_stack *net;
 	lace_nic_id id;
+	unsigned mode, turn;
 #ifdef WITH_SLIRP
 	Slirp *slirp;
 	struct pollfd *polls;
@@ -585,18 +586,21 @@ void linux_nic_wait(struct linux_nic *nic, uint32_t max_us)
 
 static int32_t driver_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
 {
+	struct linux_nic *nic = ctx;
 	struct iovec pieces[8];
 
 	(void)token; /* nothing is kept */
 	if (n == 0)
 		return LACE_OK; /* an unused buffer comes back */
+	if ((nic->mode & LINUX_NIC_BUSY) && nic->turn++ % 2 == 0)
+		return LACE_EAGAIN;
 	if (n > sizeof pieces / sizeof *pieces)
 		return LACE_EMSGSIZE;
 	for (uint32_t i = 0; i < n; i++) {
 		pieces[i].iov_base = (void *)(uintptr_t)spans[i].data;
 		pieces[i].iov_len = spans[i].len;
 	}
-	switch (linux_nic_send(ctx, pieces, (int)n)) {
+	switch (linux_nic_send(nic, pieces, (int)n)) {
 	case 0:
 		return LACE_OK;
 	case 1:
@@ -660,6 +664,7 @@ lace_nic_id linux_nic_add(struct linux_nic *nic, lace_stack *net, unsigned mode)
 		driver.caps = LACE_NIC_GATHER;
 	}
 	nic->net = net;
+	nic->mode = mode;
 	nic->id = lace_nic_add(net, &driver);
 	return nic->id;
 }

@@ -34,6 +34,7 @@ void linux_nic_close(struct linux_nic *nic);
 enum {
 	LINUX_NIC_PUSH = 1, /* received frames are pushed by lace_input, not lent by recv */
 	LINUX_NIC_COPY = 2, /* no gathering: the card lends a transmit buffer */
+	LINUX_NIC_BUSY = 4, /* for tests: the card has no room every other time */
 };
 
 /* Adds the card to a stack; mode is LINUX_NIC_... or 0. The id, or a negative result. */

@@ -1,7 +1,7 @@
 //! The Linux kernel as the other end: ARP, ICMP and UDP.
 
 mod common;
-use bootlace_lab::{CLIENT, Lab, SERVER};
+use bootlace_lab::{CLIENT, Lab, SERVER, programs};
 use common::*;
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -54,4 +54,40 @@ fn the_kernel_pings_us() {
     // The kernel learned our hardware address by ARP.
     let table = lab.sh("ip", "neigh show dev tap0");
     assert!(table.contains(CLIENT) && table.contains("lladdr 02:b1:"), "{table}");
+}
+
+#[test]
+fn the_kernels_sockets_and_ours() {
+    let Some(lab) = Lab::new("the_kernels_sockets_and_ours", &["gcc"]) else { return };
+    lab.tap("tap0", "10.77.0.1/24");
+    let mut c = std::process::Command::new(programs::with_card("udp_echo", &["ffi-tests/lab/udp_echo.c"]));
+    c.args(["tap0", CLIENT]);
+    let mut echo = lab.spawn("udp_echo", c);
+    echo.wait_ready(LIMIT, |p| p.log().contains("ready"));
+    let socket = UdpSocket::bind((SERVER, 0)).expect("the lab has the address");
+    socket.set_read_timeout(Some(Duration::from_secs(3))).expect("not zero");
+    socket.set_broadcast(true).expect("allowed");
+    let mut count = 0;
+    let mut exchange = |to: &str, port: u16, len: usize| {
+        let sent: Vec<u8> = (0..len).map(|i| (i * 7 + len) as u8).collect();
+        let mut got = [0u8; 2000];
+        socket.send_to(&sent, (to, port)).expect("sent");
+        let (n, from) = socket.recv_from(&mut got).unwrap_or_else(|e| panic!("{to}:{port} {len} bytes: {e}"));
+        assert_eq!((from.ip().to_string().as_str(), from.port()), (CLIENT, port));
+        assert_eq!(got[..n], sent);
+        count += usize::from(port == 7);
+    };
+    for len in [0, 1, 2, 17, 18, 19, 511, 1471, 1472] {
+        exchange(CLIENT, 7, len);
+        exchange(CLIENT, 8, len);
+    }
+    exchange("10.77.0.255", 7, 33);
+    exchange("255.255.255.255", 7, 34);
+    for len in 100..600 {
+        exchange(CLIENT, 7, len);
+    }
+    exchange(CLIENT, 7, 3);
+    socket.send_to(b"quit", (CLIENT, 7)).expect("sent");
+    assert!(echo.wait(LIMIT).is_some_and(|s| s.success()), "{}", echo.log());
+    assert!(echo.log().contains(&format!("{} upcalls", count + 1)), "{}", echo.log());
 }

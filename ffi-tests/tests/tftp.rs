@@ -144,3 +144,52 @@ fn errors_are_told() {
     let done = get("10.77.0.9 f5000");
     assert!(done.code == 1 && done.took < Duration::from_secs(40), "{done:?}");
 }
+
+/// Files whose contents `ffi-tests/lab/small_files.c` knows.
+fn small_files(root: &Path, count: u32) {
+    for i in 0..count {
+        let len = i * 37 % 1500;
+        let data: Vec<u8> = (0..len).map(|j| (i.wrapping_mul(31) + j * 7) as u8).collect();
+        std::fs::write(root.join(format!("s{i}")), data).expect("the lab folder is writable");
+    }
+}
+
+fn small_files_command(count: u32) -> std::process::Command {
+    let program = bootlace_lab::programs::with_card("small_files", &["ffi-tests/lab/small_files.c"]);
+    let mut c = std::process::Command::new(program);
+    c.args(["tap0", bootlace_lab::CLIENT, bootlace_lab::SERVER, &count.to_string()]);
+    c
+}
+
+#[test]
+fn ten_thousand_small_files_on_one_operation_and_one_socket() {
+    let Some(lab) = Lab::new("ten_thousand_small_files_on_one_operation_and_one_socket", &NEEDS) else { return };
+    lab.tap("tap0", "10.77.0.1/24");
+    let root = lab.folder("root");
+    small_files(&root, 10_000);
+    let server = Dnsmasq { tftp_root: Some(root.clone()), ..Dnsmasq::new("tap0") }.start(&lab);
+    let done = lab.run(small_files_command(10_000), 2 * LIMIT).ok();
+    assert!(done.stdout.contains("10000 files"), "{}", done.stdout);
+    eprintln!("10,000 files from dnsmasq in {:?}", done.took);
+    drop(server);
+    // A server that makes a process for each.
+    let _server = TftpdHpa::new(&root).start(&lab);
+    let done = lab.run(small_files_command(500), LIMIT).ok();
+    eprintln!("500 files from tftpd-hpa in {:?}", done.took);
+}
+
+/// Every other frame is refused by the card with `LACE_EAGAIN`.
+#[test]
+fn a_card_that_has_no_room_every_other_time() {
+    let Some(lab) = Lab::new("a_card_that_has_no_room_every_other_time", &NEEDS) else { return };
+    lab.tap("tap0", "10.77.0.1/24");
+    let root = lab.folder("root");
+    let file = make(&root, 1 << 20);
+    let _server = Atftpd::new(&root).start(&lab);
+    for options in ["-w 1", ""] {
+        let done = tftp_get(&lab, "--tap tap0 --stats --busy", options, &file, LIMIT);
+        let retransmitted = done.stderr.lines().find(|l| l.starts_with("tftp_retransmit"));
+        assert_eq!(retransmitted, None, "{options}");
+        assert!(done.took < Duration::from_secs(10), "{:?}", done.took);
+    }
+}
