@@ -262,6 +262,7 @@ int lace_ip_format(const struct lace_ip *ip, char *text, size_t size);
  * | `reassembly_bytes` | 9216 | 9216 | bytes of payload that each buffer holds, up to 65535 |
  * | `reassembly_timeout_ms` | 30000 | 30000 | how long a datagram in a buffer may be incomplete |
  * | `dns_names` | 2 | 16 | names remembered |
+ * | `nfs_jobs` | 0 | 2 | NFS operations that run at a time |
  * | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
  *
  * Each operation has its own knobs in the struct that starts it; 0 stands for the default everywhere.
@@ -305,6 +306,10 @@ struct lace_config {
     uint32_t reassembly_bytes;
     /** Milliseconds. */
     uint32_t reassembly_timeout_ms;
+    /** NFS operations at a time. */
+    uint16_t nfs_jobs;
+    /** 0. */
+    uint16_t reserved;
 };
 
 /**

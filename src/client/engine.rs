@@ -45,6 +45,9 @@ pub struct EngineMemory<'a, H: Host> {
     /// TCP's.
     #[cfg(feature = "tcp")]
     pub tcp: TcpMemory<'a, H>,
+    /// What NFS operations work in, one for each that runs.
+    #[cfg(feature = "nfs")]
+    pub nfs: &'a mut [super::nfs::Job],
 }
 
 /// What operations share: what outlives each of them.
@@ -55,6 +58,9 @@ pub struct Shared<'a> {
     pub dhcp: &'a mut [dhcp::Client],
     /// Name servers and names.
     pub resolver: Resolver<'a>,
+    /// NFS's.
+    #[cfg(feature = "nfs")]
+    pub nfs: super::nfs::Shared<'a>,
     /// TFTP's.
     #[cfg(feature = "tftp")]
     pub tftp: super::tftp::Shared,
@@ -101,6 +107,7 @@ struct Expectations<'e, 'a, H: Host> {
     udp: &'e Udp<'a>,
     /// A DHCP client takes what comes to its port.
     dhcp: bool,
+    shared: &'e Shared<'a>,
 }
 
 impl<H: Host> Expect for Expectations<'_, '_, H> {
@@ -113,7 +120,9 @@ impl<H: Host> Expect for Expectations<'_, '_, H> {
             return (if dhcp || self.udp.is_bound(flow.dst_port) { Place::Stage } else { Place::NotMine }, 0);
         };
         let place = match self.ops.at(op) {
-            Some(o) if o.is_running() => each_client!(&o.client, c => Operation::<H>::place(c, flow, head, len)),
+            Some(o) if o.is_running() => {
+                each_client!(&o.client, c => Operation::<H>::place(c, self.shared, flow, head, len))
+            }
             _ => Place::NotMine,
         };
         (place, op)
@@ -125,7 +134,7 @@ impl<H: Host> Expect for Expectations<'_, '_, H> {
             let Some(o) = self.ops.at(op).filter(|o| o.is_running()) else { continue };
             // Ranges are few: as many as landing has slots, and one.
             for i in 0..=left {
-                match each_client!(&o.client, c => Operation::<H>::guess(c, src, i)) {
+                match each_client!(&o.client, c => Operation::<H>::guess(c, self.shared, src, i)) {
                     Some(spot) if i == left => return Some((spot, op, self.patience(op))),
                     Some(_) => {}
                     None => {
@@ -140,7 +149,7 @@ impl<H: Host> Expect for Expectations<'_, '_, H> {
 
     fn patience(&self, claimant: u8) -> Duration {
         match self.ops.at(claimant) {
-            Some(o) => each_client!(&o.client, c => Operation::<H>::patience(c)),
+            Some(o) => each_client!(&o.client, c => Operation::<H>::patience(c, self.shared)),
             None => Duration::ZERO,
         }
     }
@@ -176,6 +185,8 @@ impl<'a, H: Host> Engine<'a, H> {
                 #[cfg(feature = "dhcp")]
                 dhcp: memory.dhcp,
                 resolver: Resolver::new(memory.names),
+                #[cfg(feature = "nfs")]
+                nfs: super::nfs::Shared::new(memory.nfs),
                 #[cfg(feature = "tftp")]
                 tftp: super::tftp::Shared::default(),
             },
@@ -383,7 +394,7 @@ impl<'a, H: Host> Engine<'a, H> {
         let flow = Flow { src: packet.src, src_port: meta.src.port, dst_port: datagram.destination_port() };
         let head = payload.get(..HEAD).unwrap_or(payload);
         let place: Place<H::Memory> = match self.ops.at(op) {
-            Some(o) => each_client!(&o.client, c => Operation::<H>::place(c, &flow, head, payload.len())),
+            Some(o) => each_client!(&o.client, c => Operation::<H>::place(c, &self.shared, &flow, head, payload.len())),
             None => Place::NotMine,
         };
         let landed: Option<Landed> = match place {
@@ -418,7 +429,7 @@ impl<'a, H: Host> Engine<'a, H> {
     fn receive_fragment<'f>(&mut self, packet: &Packet<'f>) -> Received<'f> {
         self.stack.stats.count(Counter::RxFragments);
         let dhcp = self.is_dhcp_active(packet.nic);
-        let expectations = Expectations { ops: &self.ops, udp: &self.udp, dhcp };
+        let expectations = Expectations { ops: &self.ops, udp: &self.udp, shared: &self.shared, dhcp };
         let verdict = self.stack.landing.fragment(self.stack.now, packet, &expectations);
         for _ in 0..self.stack.landing.take_moves() {
             self.stack.stats.count(Counter::LandingMoved);

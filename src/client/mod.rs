@@ -18,10 +18,14 @@ pub mod dns;
 pub mod engine;
 #[cfg(feature = "tftp")]
 pub mod file;
+#[cfg(feature = "nfs")]
+pub mod nfs;
 pub mod operation;
 pub mod ops;
 #[cfg(feature = "ping")]
 pub mod ping;
+#[cfg(feature = "nfs")]
+pub mod rpc;
 #[cfg(feature = "tftp")]
 pub mod tftp;
 

@@ -1,5 +1,6 @@
 //! What every client is: an operation that is polled, is given the datagrams of its sockets, and ends with a result.
 
+use super::engine::Shared;
 use crate::stack::Stack;
 use crate::stack::egress::TxError;
 use crate::stack::icmp::{EchoReply, IcmpError};
@@ -158,20 +159,21 @@ pub trait Operation<H: Host> {
 
     /// Says where a datagram belongs before its checksum is known: see [`crate::stack::landing::Expect`]. `head` is the
     /// front of the UDP payload, at most [`crate::stack::landing::HEAD`] bytes, `len` the payload's whole length.
-    fn place(&self, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
-        let _ = (flow, head, len);
+    fn place(&self, shared: &Shared<'_>, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
+        let _ = (shared, flow, head, len);
         Place::Stage
     }
 
     /// The `nth` lowest range that is expected from `src` and not confirmed, for fragments that come before their first:
     /// only ranges with the client's usual header length. `None` when there are no more.
-    fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
-        let _ = (src, nth);
+    fn guess(&self, shared: &Shared<'_>, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
+        let _ = (shared, src, nth);
         None
     }
 
     /// How long the pieces of one datagram may take: max(4 × RTT, 250 ms), 1 s before an RTT is known.
-    fn patience(&self) -> Duration {
+    fn patience(&self, shared: &Shared<'_>) -> Duration {
+        let _ = shared;
         Duration::from_secs(1)
     }
 
@@ -219,16 +221,16 @@ impl<H: Host> Operation<H> for std::boxed::Box<dyn Operation<H>> {
         (**self).poll(cx)
     }
 
-    fn place(&self, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
-        (**self).place(flow, head, len)
+    fn place(&self, shared: &Shared<'_>, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
+        (**self).place(shared, flow, head, len)
     }
 
-    fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
-        (**self).guess(src, nth)
+    fn guess(&self, shared: &Shared<'_>, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
+        (**self).guess(shared, src, nth)
     }
 
-    fn patience(&self) -> Duration {
-        (**self).patience()
+    fn patience(&self, shared: &Shared<'_>) -> Duration {
+        (**self).patience(shared)
     }
 
     fn datagram(&mut self, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {

@@ -25,6 +25,15 @@ pub enum Client<H: Host> {
     /// A state machine of a test's or benchmark's own.
     #[cfg(any(test, feature = "sim"))]
     Sim(std::boxed::Box<dyn Operation<H>>),
+    /// NFS: mounting, unmounting, lists of exports.
+    #[cfg(feature = "nfs")]
+    NfsAttach(super::nfs::Attach<H>),
+    /// NFS: questions about files, and directories.
+    #[cfg(feature = "nfs")]
+    NfsQuery(super::nfs::Query<H>),
+    /// NFS: reading files.
+    #[cfg(feature = "nfs")]
+    NfsGet(super::nfs::Get<H>),
     /// TFTP, receiving.
     #[cfg(feature = "tftp")]
     TftpGet(super::tftp::Get<H>),
@@ -47,6 +56,12 @@ macro_rules! each_client {
             Client::Ping($c) => $call,
             #[cfg(any(test, feature = "sim"))]
             Client::Sim($c) => $call,
+            #[cfg(feature = "nfs")]
+            Client::NfsAttach($c) => $call,
+            #[cfg(feature = "nfs")]
+            Client::NfsQuery($c) => $call,
+            #[cfg(feature = "nfs")]
+            Client::NfsGet($c) => $call,
             #[cfg(feature = "tftp")]
             Client::TftpGet($c) => $call,
             #[cfg(feature = "tftp")]

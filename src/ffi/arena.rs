@@ -76,6 +76,8 @@ pub struct Layout {
     names: usize,
     #[cfg(feature = "dhcp")]
     dhcp: usize,
+    #[cfg(feature = "nfs")]
+    nfs: usize,
     staging_bytes: usize,
     queue_bytes: usize,
     frames: usize,
@@ -136,6 +138,8 @@ impl Layout {
         let names = r.take::<Cached>(c.dns_names);
         #[cfg(feature = "dhcp")]
         let dhcp = r.take::<crate::client::dhcp::Client>(c.nics);
+        #[cfg(feature = "nfs")]
+        let nfs = r.take::<crate::client::nfs::Job>(c.nfs_jobs);
         let staging_bytes = r.bytes((c.reassembly_buffers as usize).saturating_mul(staging_len(c)), 8);
         let queue_bytes = r.bytes((c.udp_queues as usize).saturating_mul(c.udp_queue_bytes as usize), 8);
         // Ethernet header, VLAN tag, then the packet.
@@ -171,6 +175,8 @@ impl Layout {
             names,
             #[cfg(feature = "dhcp")]
             dhcp,
+            #[cfg(feature = "nfs")]
+            nfs,
             staging_bytes,
             queue_bytes,
             frames,
@@ -272,6 +278,8 @@ pub unsafe fn carve(
             names: block.values(l.names, config.dns_names, |_| Cached::FREE),
             #[cfg(feature = "tcp")]
             tcp: crate::tcp::TcpMemory { slots: &mut [], buckets: &mut [], listeners: &mut [], pages: &mut [] },
+            #[cfg(feature = "nfs")]
+            nfs: block.values(l.nfs, config.nfs_jobs, |_| crate::client::nfs::Job::new()),
         };
         let mut engine = Engine::new(CHost { calls: host }, memory);
         engine.set_now(clock.now());

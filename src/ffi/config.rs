@@ -21,6 +21,7 @@
 //! | `reassembly_bytes` | 9216 | 9216 | bytes of payload that each buffer holds, up to 65535 |
 //! | `reassembly_timeout_ms` | 30000 | 30000 | how long a datagram in a buffer may be incomplete |
 //! | `dns_names` | 2 | 16 | names remembered |
+//! | `nfs_jobs` | 0 | 2 | NFS operations that run at a time |
 //! | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
 //!
 //! Each operation has its own knobs in the struct that starts it; 0 stands for the default everywhere.
@@ -71,6 +72,10 @@ pub struct lace_config {
     pub reassembly_bytes: u32,
     /// Milliseconds.
     pub reassembly_timeout_ms: u32,
+    /// NFS operations at a time.
+    pub nfs_jobs: u16,
+    /// 0.
+    pub reserved: u16,
 }
 
 impl lace_config {
@@ -94,6 +99,8 @@ impl lace_config {
         dns_names: 2,
         reassembly_bytes: 9216,
         reassembly_timeout_ms: 30_000,
+        nfs_jobs: 0,
+        reserved: 0,
     };
 
     /// Everything there is.
@@ -111,6 +118,7 @@ impl lace_config {
         reassembly_slots: 16,
         reassembly_buffers: 2,
         dns_names: 16,
+        nfs_jobs: 2,
         ..lace_config::TFTP
     };
 

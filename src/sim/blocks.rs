@@ -4,6 +4,7 @@
 use super::host::{SimHost, SimMemory};
 use super::packets::{self, Station};
 use super::rig::{Limits, Rig};
+use crate::client::engine::Shared;
 use crate::client::operation::{Cx, Datagram, Operation, Step};
 use crate::client::ops::Client;
 use crate::stack::interface::Cidr;
@@ -70,7 +71,7 @@ impl Operation<SimHost> for Blocks {
         Step::Pending(Instant::NEVER)
     }
 
-    fn place(&self, _flow: &Flow, head: &[u8], _len: usize) -> Place<SimMemory> {
+    fn place(&self, _: &Shared<'_>, _flow: &Flow, head: &[u8], _len: usize) -> Place<SimMemory> {
         match *head {
             [0, 3, a, b, ..] => {
                 let number = usize::from(u16::from_be_bytes([a, b]));
@@ -81,7 +82,7 @@ impl Operation<SimHost> for Blocks {
         }
     }
 
-    fn guess(&self, _src: Ipv4Addr, nth: usize) -> Option<Spot<SimMemory>> {
+    fn guess(&self, _: &Shared<'_>, _src: Ipv4Addr, nth: usize) -> Option<Spot<SimMemory>> {
         let next = self.next();
         let seen = self.seen.borrow();
         let end = (next + self.window).min(self.blocks);

@@ -4,6 +4,8 @@
 pub mod blocks;
 pub mod host;
 pub mod link;
+#[cfg(feature = "nfs")]
+pub mod nfs_server;
 pub mod packets;
 pub mod rig;
 #[cfg(feature = "tftp")]

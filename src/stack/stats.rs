@@ -86,6 +86,9 @@ counters! {
     TcpChallengeAck = "tcp_challenge_ack", "Acknowledgements sent instead of believing a segment (RFC 5961).";
     TcpRateLimited = "tcp_rate_limited", "TCP answers not sent because of a rate limit.";
     TcpEvicted = "tcp_evicted", "Connections in TIME-WAIT or half open given up for another.";
+    DropRpcMalformed = "drop_rpc_malformed", "RPC replies that do not parse, or whose lengths are impossible.";
+    DropRpcStale = "drop_rpc_stale", "RPC replies that answer no call, or come from another than who was called.";
+    RpcRetransmit = "rpc_retransmit", "RPC calls sent again.";
 }
 
 /// The counters of one stack. They wrap at 2³².

@@ -108,6 +108,9 @@ pub struct FileHandle {
 }
 
 impl FileHandle {
+    /// The handle without bytes.
+    pub const EMPTY: FileHandle = FileHandle { bytes: [0; MAX_HANDLE], len: 0 };
+
     /// The handle `bytes`; [`Error::Malformed`] above 64 bytes.
     pub fn new(bytes: &[u8]) -> Result<FileHandle> {
         let mut handle = FileHandle { bytes: [0; MAX_HANDLE], len: bytes.len() as u8 };

@@ -8,7 +8,7 @@ use crate::frames::{FRAGMENT, OUR_IP, OUR_MAC, OUR_PORT, UDP};
 use crate::harness::Bench;
 use crate::nic::Nic;
 use crate::region::{Region, destination};
-use bootlace::client::engine::Engine;
+use bootlace::client::engine::{Engine, Shared};
 use bootlace::client::operation::{Cx, Datagram, Operation, Step};
 use bootlace::client::ops::Client;
 use bootlace::sim::rig::{Limits, memory};
@@ -62,11 +62,11 @@ impl Operation<Bare> for Download {
         Step::Pending(Instant::NEVER)
     }
 
-    fn place(&self, _: &Flow, _: &[u8], _: usize) -> Place<Region> {
+    fn place(&self, _: &Shared<'_>, _: &Flow, _: &[u8], _: usize) -> Place<Region> {
         Place::Region(self.spot(self.at))
     }
 
-    fn guess(&self, _: Ipv4Addr, nth: usize) -> Option<Spot<Region>> {
+    fn guess(&self, _: &Shared<'_>, _: Ipv4Addr, nth: usize) -> Option<Spot<Region>> {
         if nth >= WINDOW {
             return None;
         }

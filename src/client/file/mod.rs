@@ -9,6 +9,7 @@ mod tests;
 
 use super::operation::{Cx, Datagram, Operation, Server, Step};
 use super::tftp::{Get, Tuning};
+use crate::client::engine::Shared;
 use crate::stack::icmp::IcmpError;
 use crate::stack::landing::{Flow, Place};
 use crate::storage::error::{Error, Result};
@@ -198,16 +199,16 @@ impl<H: Host> Operation<H> for File<H> {
         Step::Pending(if self.get.finished().is_some() { Instant::NEVER } else { cx.now() })
     }
 
-    fn place(&self, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
-        self.get.place(flow, head, len)
+    fn place(&self, shared: &Shared<'_>, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
+        self.get.place(shared, flow, head, len)
     }
 
-    fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<crate::stack::landing::Spot<H::Memory>> {
-        self.get.guess(src, nth)
+    fn guess(&self, shared: &Shared<'_>, src: Ipv4Addr, nth: usize) -> Option<crate::stack::landing::Spot<H::Memory>> {
+        self.get.guess(shared, src, nth)
     }
 
-    fn patience(&self) -> Duration {
-        self.get.patience()
+    fn patience(&self, shared: &Shared<'_>) -> Duration {
+        self.get.patience(shared)
     }
 
     fn datagram(&mut self, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {

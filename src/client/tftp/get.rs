@@ -6,6 +6,7 @@ use super::session::{Agreement, Session, error_meaning};
 use super::window::{Class, Window};
 use super::{Mode, Tuning};
 use crate::client::dns::{Resolve, Resolved};
+use crate::client::engine::Shared;
 use crate::client::file::pull::Pull;
 use crate::client::operation::{Cx, Datagram, DetailKind, Operation, Server, Step};
 use crate::stack::egress::TxError;
@@ -718,7 +719,7 @@ impl<H: Host> Operation<H> for Get<H> {
     }
 
     #[inline]
-    fn place(&self, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
+    fn place(&self, _: &Shared<'_>, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
         let Phase::Data = self.phase else { return Place::Stage };
         let (&[0, 3, a, b, ..], Some(len)) = (head, len.checked_sub(DATA_HEADER_LEN)) else { return Place::Stage };
         if (flow.src, flow.src_port) != (self.session.peer.addr, self.session.peer.port) {
@@ -739,7 +740,7 @@ impl<H: Host> Operation<H> for Get<H> {
         Place::Region(Spot { memory: memory.clone(), at, len, header: DATA_HEADER_LEN })
     }
 
-    fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
+    fn guess(&self, _: &Shared<'_>, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
         if self.phase != Phase::Data || !self.dest.is_region() || src != self.session.peer.addr {
             return None;
         }
@@ -749,7 +750,7 @@ impl<H: Host> Operation<H> for Get<H> {
         (len > 0).then(|| Spot { memory: memory.clone(), at, len, header: DATA_HEADER_LEN })
     }
 
-    fn patience(&self) -> Duration {
+    fn patience(&self, _: &Shared<'_>) -> Duration {
         match self.session.rtt.smoothed() {
             None => Duration::from_secs(1),
             Some(rtt) => rtt.times(4).max(Duration::from_millis(250)),

@@ -1,0 +1,515 @@
+//! Reading a file, whole or in part: the walk to it, then READs in a pipeline. Says where replies land before they are
+//! known to be whole, so that fragments go straight to their places (design §2).
+
+use super::dest::Dest;
+use super::pipeline::{DEPTH, Limits, Pipeline};
+use super::walk::request;
+use super::{Job, Mount, Room, Seat, Tuning, Work, check_path, refused};
+use crate::client::engine::Shared;
+use crate::client::operation::{Cx, Datagram, Operation, Step};
+use crate::client::rpc::{MAX_MALFORMED, Net, REPLY_HEADER, note_refusal};
+use crate::stack::icmp::IcmpError;
+use crate::stack::landing::{Flow, KEPT_HEADER, Place, Spot};
+use crate::stack::stats::Counter;
+use crate::storage::error::Error;
+use crate::storage::host::{Endpoint, Host, SinkOf};
+use crate::storage::time::{Duration, Instant};
+use crate::udp::Meta;
+use crate::wire::nfs3::{Args, Attributes, FileType, ReadHead, Status};
+use crate::wire::rpc::{Body, Reply};
+use crate::wire::udp;
+use crate::wire::xdr::padding;
+use core::net::Ipv4Addr;
+
+/// Length of what comes before the data in a reply to READ, in bytes: RPC, status, attributes left out, count, end of
+/// file, length.
+pub const HEADER: usize = REPLY_HEADER + 20;
+/// The same with attributes.
+pub const HEADER_WITH_ATTRIBUTES: usize = HEADER + Attributes::LEN;
+/// Size of READs when none is given: what servers were seen to answer reliably over UDP.
+const DEFAULT_SIZE: u32 = 32 * 1024;
+/// Pieces kept for a sink in order.
+const KEPT: usize = 8;
+/// How soon a sink that refused is asked again.
+const SINK_RETRY: Duration = Duration::from_millis(1);
+/// How soon what a sink refused, and nothing keeps, is read again.
+const READ_AGAIN: Duration = Duration::from_millis(20);
+/// Most calls of a sink that takes little, in one pass.
+const SINK_CALLS: u32 = 64;
+/// How long a busy server is left alone, and how often.
+const BUSY: Duration = Duration::from_millis(300);
+const MAX_BUSY: u8 = 100;
+
+/// What to read.
+pub struct Request<H: Host> {
+    /// The export.
+    pub mount: Mount<H::Text>,
+    /// Path below its root, at most [`super::MAX_PATH`] bytes.
+    pub path: H::Text,
+    /// First byte.
+    pub offset: u64,
+    /// Most bytes; [`u64::MAX`]: all that follow.
+    pub len: u64,
+    /// Where to.
+    pub sink: SinkOf<H>,
+    /// Numbers.
+    pub tuning: Tuning,
+}
+
+/// What came for a sink in order: pieces that the socket's queue keeps until their turn.
+#[derive(Debug)]
+pub struct Kept {
+    /// Offset in the file and length of each.
+    pieces: heapless::Deque<(u64, u32), KEPT>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Kept {
+    /// Nothing.
+    pub const fn new() -> Self {
+        Kept { pieces: heapless::Deque::new() }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.pieces.clear();
+    }
+}
+
+/// A sink that has refused.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    since: Instant,
+    retry: Instant,
+    /// What it refused is kept.
+    kept: bool,
+}
+
+/// The operation; its result is the number of bytes read. Fewer than asked for only where the file ended when it was
+/// found; [`Error::Changed`] if it ended earlier than that.
+pub struct Get<H: Host> {
+    mount: Mount<H::Text>,
+    path: H::Text,
+    start: u64,
+    len: u64,
+    dest: Dest<H>,
+    tuning: Tuning,
+    seat: Seat,
+    /// The file was found.
+    found: bool,
+    /// Offset in the file of what a sink in order takes next.
+    delivered: u64,
+    /// A piece came ahead of its turn and could not be kept: only what is next is asked for.
+    only_next: bool,
+    refused: Option<Refused>,
+    not_before: Instant,
+    busy: u8,
+    malformed: u8,
+}
+
+impl<H: Host> Get<H> {
+    /// A transfer that has yet to begin.
+    ///
+    /// # Errors
+    /// As [`check_path`].
+    pub fn new(request: Request<H>) -> Result<Self, Error> {
+        let Request { mount, path, offset, len, sink, tuning } = request;
+        check_path(path.as_ref())?;
+        Ok(Get {
+            mount,
+            path,
+            start: offset,
+            len,
+            dest: Dest::new(sink),
+            tuning,
+            seat: Seat::new(tuning.patience()),
+            found: false,
+            delivered: offset,
+            only_next: false,
+            refused: None,
+            not_before: Instant::ZERO,
+            busy: 0,
+            malformed: 0,
+        })
+    }
+
+    /// Goes from the walk to the READs if the file has been reached.
+    fn arrive(&mut self, room: &mut Room<'_, '_, H>) -> Result<(), Error> {
+        let Some((_, attributes)) = room.job.walk.arrived(self.path.as_ref())? else { return Ok(()) };
+        match attributes.kind {
+            FileType::Regular => {}
+            FileType::Directory => return Err(Error::IsDirectory),
+            _ => return Err(Error::Invalid),
+        }
+        let len = attributes.size.saturating_sub(self.start).min(self.len);
+        room.net.progress.total = Some(len);
+        if self.dest.capacity().is_some_and(|capacity| len > capacity) {
+            return Err(Error::TooBig);
+        }
+        let limits = self.limits(room)?;
+        room.job.pipeline.begin(self.start, self.start.saturating_add(len), &limits);
+        self.found = true;
+        Ok(())
+    }
+
+    /// What sizes and how many READs are possible.
+    fn limits(&self, room: &mut Room<'_, '_, H>) -> Result<Limits, Error> {
+        let around = HEADER_WITH_ATTRIBUTES.saturating_add(udp::HEADER_LEN).saturating_add(4);
+        let frame = room.net.stack.path_room(self.mount.server, None)?.saturating_sub(around);
+        let lands = matches!(self.dest, Dest::Memory(_));
+        let slots = room.net.stack.landing.capacity();
+        let longest = room.net.stack.receive_room(self.mount.server, None, lands)?.saturating_sub(around);
+        let longest = u32::try_from(longest).unwrap_or(DEFAULT_SIZE);
+        let asked = if self.tuning.read_size == 0 { DEFAULT_SIZE } else { self.tuning.read_size };
+        let server = if self.mount.read_max == 0 { u32::MAX } else { self.mount.read_max };
+        let largest = asked.min(longest).min(server).max(64) & !3;
+        // One that needs no fragments.
+        let smallest = u32::try_from(frame).ok().and_then(u32::checked_ilog2).map_or(64, |n| 1u32.unbounded_shl(n));
+        let smallest = smallest.min(largest).max(64);
+        let known = room.job.servers.read_size(self.mount.server).unwrap_or(largest);
+        let depth = if self.tuning.depth == 0 { DEPTH as u16 } else { u16::from(self.tuning.depth) };
+        let fragments = largest as usize > frame;
+        let depth = if fragments { depth.min(slots.max(2) as u16) } else { depth };
+        let small = room.job.caller.rtt.smoothed().unwrap_or(Duration::from_millis(100));
+        let initial = small.times(8).max(Duration::from_millis(50)).min(Duration::from_secs(2));
+        Ok(Limits { size: known.clamp(smallest, largest), sizes: (smallest, largest), depth, initial })
+    }
+
+    fn offset_in_sink(&self, offset: u64) -> u64 {
+        offset.saturating_sub(self.start)
+    }
+
+    fn read(&mut self, room: &mut Room<'_, '_, H>) -> Result<Instant, Error> {
+        let now = room.net.now();
+        if self.dest.is_ordered() {
+            self.drain(room)?;
+        }
+        let to = self.mount.endpoint();
+        let Job { pipeline, caller, kept, walk, servers, .. } = &mut *room.job;
+        if pipeline.is_complete() && kept.pieces.is_empty() {
+            let size = pipeline.size();
+            if size != DEFAULT_SIZE || servers.read_size(self.mount.server).is_some() {
+                servers.note(self.mount.server, size);
+            }
+            self.seat.done = Some(Ok(pipeline.end().saturating_sub(self.start)));
+            return Ok(now);
+        }
+        pipeline.expire(now);
+        let held_back = match self.refused {
+            Some(refused) if now < refused.retry || refused.kept => Some(refused.retry),
+            _ => Some(self.not_before).filter(|at| now < *at),
+        };
+        if held_back.is_some() && pipeline.in_flight() == 0 {
+            // A server that is not asked is not silent.
+            caller.silence.begin(now);
+        }
+        let mut next = caller.silence.check(now)?;
+        if let Some(at) = held_back {
+            return Ok(next.min(at).min(pipeline.deadline()));
+        }
+        let only = self.only_next.then_some(self.delivered);
+        // Each turn sends one, and there are no more.
+        for _ in 0..DEPTH {
+            if pipeline.in_flight() >= pipeline.window() {
+                break;
+            }
+            let Some((index, read)) = pipeline.pick(only) else { break };
+            let xid = if read.tries > 0 { read.xid } else { fresh(&mut room.net, pipeline) };
+            let args = Args::Read { file: walk.end(), offset: read.offset, count: read.asked };
+            let call = request(xid, &args, self.mount.user)?;
+            let result = caller.channel.send(&mut room.net, to, &call);
+            if let Some(again) = caller.silence.sent(now, result)? {
+                next = next.min(again);
+                break;
+            }
+            if read.tries > 0 {
+                room.net.stack.stats.count(Counter::RpcRetransmit);
+            }
+            pipeline.sent(index, xid, now);
+        }
+        Ok(next.min(pipeline.deadline()))
+    }
+
+    /// Offers what is kept to a sink in order.
+    fn drain(&mut self, room: &mut Room<'_, '_, H>) -> Result<(), Error> {
+        let now = room.net.now();
+        let Some(socket) = room.job.caller.channel.socket() else { return Ok(()) };
+        if self.refused.is_some_and(|r| now < r.retry) {
+            return Ok(());
+        }
+        // Each turn takes bytes off the queue, or ends.
+        for _ in 0..SINK_CALLS {
+            let Some((offset, len)) = room.job.kept.pieces.front().copied() else { break };
+            if offset > self.delivered {
+                break;
+            }
+            let skip = usize::try_from(self.delivered.saturating_sub(offset)).unwrap_or(usize::MAX);
+            let end = offset.saturating_add(u64::from(len));
+            let Some((front, back)) = room.net.udp.front(socket) else { break };
+            let part = match front.get(skip..) {
+                Some(part) if !part.is_empty() => part,
+                _ => back.get(skip.saturating_sub(front.len())..).unwrap_or(&[]),
+            };
+            let offered = part.len();
+            let count = self.dest.put(self.offset_in_sink(self.delivered), part)?;
+            self.advance(room, count);
+            if self.delivered >= end {
+                room.net.udp.drop_front(socket);
+                room.job.kept.pieces.pop_front();
+            } else if count < offered {
+                return self.refuse(now, count > 0, true);
+            }
+        }
+        if room.job.kept.pieces.front().is_none_or(|(offset, _)| *offset > self.delivered)
+            && self.refused.is_some_and(|r| r.kept)
+        {
+            self.refused = None;
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, room: &mut Room<'_, '_, H>, count: usize) {
+        self.delivered = self.delivered.saturating_add(count as u64);
+        room.net.progress.done = self.offset_in_sink(self.delivered);
+        if count > 0 {
+            self.only_next = false;
+        }
+    }
+
+    /// The sink has not taken all that it was offered.
+    fn refuse(&mut self, now: Instant, some: bool, kept: bool) -> Result<(), Error> {
+        let since = self.refused.filter(|_| !some).map_or(now, |r| r.since);
+        if now.since(since) >= self.tuning.sink_stall() {
+            return Err(Error::SinkStalled);
+        }
+        let retry = now + if kept { SINK_RETRY } else { READ_AGAIN };
+        self.refused = Some(Refused { since, retry, kept });
+        Ok(())
+    }
+
+    /// Leads data that did not land to the sink; says how much of it is taken or kept.
+    fn put(&mut self, room: &mut Room<'_, '_, H>, meta: &Meta, offset: u64, data: &[u8]) -> Result<usize, Error> {
+        let at = self.offset_in_sink(offset);
+        if !self.dest.is_ordered() {
+            return self.dest.put(at, data);
+        }
+        let mut taken = 0;
+        if offset == self.delivered && self.refused.is_none_or(|r| !r.kept) {
+            taken = self.dest.put(at, data)?;
+            self.advance(room, taken);
+            if taken == data.len() {
+                self.refused = None;
+                return Ok(taken);
+            }
+        }
+        let rest = data.get(taken..).unwrap_or(&[]);
+        let from = offset.saturating_add(taken as u64);
+        let Job { pipeline, caller, kept: Kept { pieces }, .. } = &mut *room.job;
+        let in_turn = pieces.back().is_none_or(|(offset, len)| offset.saturating_add(u64::from(*len)) <= from);
+        let socket = caller.channel.socket();
+        let kept =
+            in_turn && !pieces.is_full() && socket.is_some_and(|socket| room.net.udp.enqueue(socket, *meta, rest));
+        if kept {
+            // There is room.
+            let _ = pieces.push_back((from, rest.len() as u32));
+        }
+        if from == self.delivered {
+            if !kept {
+                // From now on no more at once than could be kept.
+                let room = socket.and_then(|socket| room.net.udp.queue_room(socket)).unwrap_or(0);
+                pipeline.limit(u32::try_from(room).unwrap_or(u32::MAX));
+            }
+            self.refuse(room.net.now(), taken > 0, kept)?;
+        } else if !kept {
+            self.only_next = true;
+        }
+        Ok(if kept { data.len() } else { taken })
+    }
+
+    /// A reply to a READ.
+    fn read_reply(&mut self, room: &mut Room<'_, '_, H>, datagram: &Datagram<'_>) -> Result<(), Error> {
+        let from = self.mount.endpoint();
+        let Some(reply) = room.job.caller.channel.reply(&mut room.net, from, datagram) else { return Ok(()) };
+        let xid = match &reply {
+            Ok(reply) => reply.xid,
+            Err(xid) => *xid,
+        };
+        let Some((index, read)) = room.job.pipeline.find(xid).map(|(index, read)| (index, *read)) else {
+            room.net.stack.stats.count(Counter::DropRpcStale);
+            return Ok(());
+        };
+        let Ok(Reply { body, .. }) = reply else { return self.is_malformed(room) };
+        let Body::Success(mut d) = body else {
+            return Err(note_refusal(room.net.detail, from.addr, &body).unwrap_or(Error::Protocol));
+        };
+        let head = match ReadHead::parse(&mut d, read.asked) {
+            Err(_) => return self.is_malformed(room),
+            Ok(Err(Status::JUKEBOX)) => return self.is_busy(room, index),
+            Ok(Err(status)) => return Err(refused(room, self.mount.server, status)),
+            Ok(Ok(head)) => head,
+        };
+        let (header, len) = (d.position(), head.len as usize);
+        if datagram.len < header.saturating_add(len).saturating_add(padding(len)) {
+            return self.is_malformed(room);
+        }
+        let count = match datagram.landed {
+            Some(landed) if landed.len == len => len,
+            Some(_) => return self.is_malformed(room),
+            None => match d.rest().get(..len) {
+                None => return self.is_malformed(room),
+                Some(data) => self.put(room, &datagram.meta, read.offset, data)?,
+            },
+        };
+        self.malformed = 0;
+        self.busy = 0;
+        let now = room.net.now();
+        room.job.caller.silence.broken(now);
+        if !self.dest.is_ordered() {
+            room.net.progress.done = room.net.progress.done.saturating_add(count as u64);
+        }
+        if count == 0 && len > 0 {
+            room.job.pipeline.again(index, now);
+            return Ok(());
+        }
+        let left = room.job.pipeline.answered(index, count as u32, header, now);
+        // RFC 1813 §3.3.6: the file is shorter than it was when it was found, or the server gives nothing and does not
+        // say that there is no more.
+        match (head.eof, len) {
+            _ if left == 0 || count < len => Ok(()),
+            (true, _) => Err(Error::Changed),
+            (false, 0) => Err(Error::Protocol),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_busy(&mut self, room: &mut Room<'_, '_, H>, index: usize) -> Result<(), Error> {
+        let now = room.net.now();
+        room.job.caller.silence.broken(now);
+        self.busy = self.busy.saturating_add(1);
+        if self.busy > MAX_BUSY {
+            return Err(refused(room, self.mount.server, Status::JUKEBOX));
+        }
+        room.job.pipeline.again(index, now);
+        self.not_before = now + BUSY;
+        Ok(())
+    }
+
+    /// A reply that is impossible is discarded; its READ still waits.
+    fn is_malformed(&mut self, room: &mut Room<'_, '_, H>) -> Result<(), Error> {
+        room.net.stack.stats.count(Counter::DropRpcMalformed);
+        self.malformed = self.malformed.saturating_add(1);
+        room.job.caller.silence.trouble = Some(Error::Protocol);
+        if self.malformed >= MAX_MALFORMED { Err(Error::Protocol) } else { Ok(()) }
+    }
+
+    fn walk_reply(&mut self, room: &mut Room<'_, '_, H>, datagram: &Datagram<'_>) -> Result<(), Error> {
+        let (path, export) = (self.path.as_ref(), self.mount.path.as_ref());
+        let Job { caller, walk, .. } = &mut *room.job;
+        match caller.take(&mut room.net, self.mount.endpoint(), datagram, |d| walk.take(path, export, d)) {
+            None => Ok(()),
+            Some(Ok(Ok(result))) => result.and_then(|()| self.arrive(room)),
+            Some(Ok(Err(Status::JUKEBOX))) if room.job.caller.put_off(room.net.now()) => Ok(()),
+            Some(Ok(Err(status))) => Err(refused(room, self.mount.server, status)),
+            Some(Err(why)) => Err(why),
+        }
+    }
+}
+
+/// A transaction number that no READ in flight has.
+fn fresh<H: Host>(net: &mut Net<'_, '_, H>, pipeline: &Pipeline) -> u32 {
+    let mut xid = net.random();
+    for _ in 0..DEPTH {
+        if pipeline.find(xid).is_none() {
+            break;
+        }
+        xid = xid.wrapping_add(1);
+    }
+    xid
+}
+
+impl<H: Host> Work<H> for Get<H> {
+    fn seat(&mut self) -> &mut Seat {
+        &mut self.seat
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.mount.endpoint()
+    }
+
+    fn begin(&mut self, room: &mut Room<'_, '_, H>) {
+        room.job.walk.begin(self.mount.root, true);
+    }
+
+    fn step(&mut self, room: &mut Room<'_, '_, H>) -> Result<Instant, Error> {
+        if !self.found {
+            self.arrive(room)?;
+        }
+        if self.found {
+            return self.read(room);
+        }
+        let (path, user) = (self.path.as_ref(), self.mount.user);
+        let Job { caller, walk, .. } = &mut *room.job;
+        caller.poll(&mut room.net, self.mount.endpoint(), |xid| walk.call(path, xid, user))
+    }
+
+    fn take(&mut self, room: &mut Room<'_, '_, H>, datagram: &Datagram<'_>) -> Result<(), Error> {
+        if self.found { self.read_reply(room, datagram) } else { self.walk_reply(room, datagram) }
+    }
+}
+
+impl<H: Host> Operation<H> for Get<H> {
+    fn poll(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
+        super::poll(self, cx)
+    }
+
+    #[inline]
+    fn place(&self, shared: &Shared<'_>, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
+        let (true, Some(job)) = (self.found, self.seat.job(shared)) else { return Place::Stage };
+        let to = self.mount.endpoint();
+        if (flow.src, flow.src_port) != (to.addr, to.port) {
+            return Place::NotMine;
+        }
+        let Some(xid) = head.first_chunk::<4>() else { return Place::Stage };
+        let Some((_, read)) = job.pipeline.find(u32::from_be_bytes(*xid)) else { return Place::NotMine };
+        let Dest::Memory(memory) = &self.dest else { return Place::Stage };
+        let Ok(Reply { body: Body::Success(mut d), .. }) = Reply::parse(head) else { return Place::Stage };
+        let Ok(Ok(result)) = ReadHead::parse(&mut d, read.asked) else { return Place::Stage };
+        let (header, count) = (d.position(), result.len as usize);
+        if header > KEPT_HEADER || len < header.saturating_add(count).saturating_add(padding(count)) {
+            return Place::Stage;
+        }
+        let Ok(at) = usize::try_from(self.offset_in_sink(read.offset)) else { return Place::Stage };
+        Place::Region(Spot { memory: memory.clone(), at, len: count, header })
+    }
+
+    fn guess(&self, shared: &Shared<'_>, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
+        let (true, Dest::Memory(memory), Some(job)) = (self.found, &self.dest, self.seat.job(shared)) else {
+            return None;
+        };
+        let read = job.pipeline.nth(nth).filter(|_| src == self.mount.server)?;
+        let at = usize::try_from(self.offset_in_sink(read.offset)).ok()?;
+        Some(Spot { memory: memory.clone(), at, len: read.asked as usize, header: job.pipeline.header() })
+    }
+
+    fn patience(&self, shared: &Shared<'_>) -> Duration {
+        self.seat.job(shared).map_or(Duration::from_secs(1), |job| job.pipeline.patience())
+    }
+
+    #[inline]
+    fn datagram(&mut self, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {
+        super::datagram(self, cx, datagram);
+    }
+
+    fn icmp_error(&mut self, cx: &mut Cx<'_, '_, H>, error: &IcmpError) {
+        super::icmp_error(self, cx, error);
+    }
+
+    fn cancel(&mut self, cx: &mut Cx<'_, '_, H>) {
+        self.seat.leave(cx);
+    }
+}

@@ -1,0 +1,333 @@
+//! NFS version 3 (RFC 1813): `attach` finds the programs of a server and the handle of an export, `query` asks about
+//! files and lists directories, `get` reads them. `walk` goes from a path to a handle, `pipeline` keeps several READs in
+//! flight, `feed` and `dest` lead what comes to its sink, `status` says what the server's codes mean.
+//!
+//! A mount is a value that the host holds, not a state of the stack: handles outlive operations, and servers that
+//! restart keep them. What outlives an operation here is only which size of READ worked, in its [`Job`].
+
+pub mod attach;
+mod dest;
+mod feed;
+pub mod get;
+mod pipeline;
+pub mod query;
+pub mod status;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use crate::client::engine;
+use crate::client::operation::{Cx, Datagram, Step};
+use crate::client::rpc::caller::Caller;
+use crate::client::rpc::{DEFAULT_PATIENCE, Net, User};
+use crate::stack::icmp::IcmpError;
+use crate::storage::error::Error;
+use crate::storage::host::{Endpoint, Host};
+use crate::storage::time::{Duration, Instant};
+use crate::wire::nfs3::{FileHandle, Status};
+use core::net::Ipv4Addr;
+use get::Kept;
+use pipeline::Pipeline;
+use walk::Walk;
+
+pub use attach::Attach;
+pub use get::Get;
+pub use query::Query;
+pub use walk::{MAX_LINKS, MAX_PATH};
+
+/// How calls travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Whatever the server offers.
+    #[default]
+    Auto,
+    /// UDP.
+    Udp,
+    /// TCP.
+    Tcp,
+}
+
+/// An export of a server: everything that operations on its files need. It is a value of the host's, valid until the
+/// server no longer knows its handles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mount<T> {
+    /// The server.
+    pub server: Ipv4Addr,
+    /// How calls travel: never [`Transport::Auto`].
+    pub transport: Transport,
+    /// Port of the NFS program.
+    pub nfs_port: u16,
+    /// Port of the MOUNT program; 0: not known.
+    pub mount_port: u16,
+    /// As whom calls are made.
+    pub user: User,
+    /// Handle of the export.
+    pub root: FileHandle,
+    /// Most bytes of a READ the server gives; 0: not known.
+    pub read_max: u32,
+    /// Most bytes of a READDIR the server likes to give; 0: not known.
+    pub dir_preferred: u32,
+    /// Path of the export at the server. What it names must stay as long as the mount is used.
+    pub path: T,
+}
+
+impl<T> Mount<T> {
+    /// Where NFS calls go.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint { addr: self.server, port: self.nfs_port }
+    }
+}
+
+/// Numbers of an operation; 0 means: the best that works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tuning {
+    /// How long the server may say nothing.
+    pub timeout: Duration,
+    /// Bytes of a READ.
+    pub read_size: u32,
+    /// READs in flight at once.
+    pub depth: u8,
+    /// How long a sink may take nothing.
+    pub sink_stall: Duration,
+}
+
+impl Tuning {
+    fn patience(&self) -> Duration {
+        if self.timeout == Duration::ZERO { DEFAULT_PATIENCE } else { self.timeout }
+    }
+
+    fn sink_stall(&self) -> Duration {
+        if self.sink_stall == Duration::ZERO { Duration::from_secs(120) } else { self.sink_stall }
+    }
+}
+
+/// Servers remembered.
+const SERVERS: usize = 2;
+
+/// What worked with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    addr: Ipv4Addr,
+    read_size: u32,
+}
+
+/// What an operation works in while it runs: more than operations of other protocols need, so that it has a place of
+/// its own, of which there are fewer.
+#[derive(Debug)]
+pub struct Job {
+    taken: bool,
+    /// One call at a time.
+    caller: Caller,
+    walk: Walk,
+    pipeline: Pipeline,
+    kept: Kept,
+    servers: Servers,
+}
+
+impl Job {
+    /// A free place.
+    pub const fn new() -> Self {
+        Job {
+            taken: false,
+            caller: Caller::new(DEFAULT_PATIENCE),
+            walk: Walk::new(),
+            pipeline: Pipeline::new(),
+            kept: Kept::new(),
+            servers: Servers::new(),
+        }
+    }
+}
+
+impl Default for Job {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What worked with the servers that a job was used with last.
+#[derive(Debug)]
+struct Servers {
+    known: heapless::Deque<Known, SERVERS>,
+}
+
+impl Servers {
+    const fn new() -> Self {
+        Servers { known: heapless::Deque::new() }
+    }
+
+    /// The size of READ that worked with `addr`.
+    fn read_size(&self, addr: Ipv4Addr) -> Option<u32> {
+        self.known.iter().find(|k| k.addr == addr).map(|k| k.read_size)
+    }
+
+    /// Remembers what worked, in place of what was remembered longest.
+    fn note(&mut self, addr: Ipv4Addr, read_size: u32) {
+        if let Some(old) = self.known.iter_mut().find(|k| k.addr == addr) {
+            old.read_size = read_size;
+            return;
+        }
+        if self.known.is_full() {
+            let _ = self.known.pop_front();
+        }
+        // There is room now.
+        let _ = self.known.push_back(Known { addr, read_size });
+    }
+}
+
+/// What NFS keeps beside its operations: what they work in.
+#[derive(Debug)]
+pub struct Shared<'a> {
+    jobs: &'a mut [Job],
+}
+
+impl<'a> Shared<'a> {
+    /// As many operations can run as there are jobs, at most 255.
+    pub fn new(jobs: &'a mut [Job]) -> Self {
+        Shared { jobs }
+    }
+}
+
+/// What an operation has at hand while it is called.
+struct Room<'n, 'a, H: Host> {
+    net: Net<'n, 'a, H>,
+    job: &'n mut Job,
+}
+
+/// The job that an operation has taken, and what came of it.
+#[derive(Debug)]
+struct Seat {
+    job: Option<u8>,
+    patience: Duration,
+    done: Option<Result<u64, Error>>,
+}
+
+impl Seat {
+    fn new(patience: Duration) -> Self {
+        Seat { job: None, patience, done: None }
+    }
+
+    /// The job, if one is taken.
+    fn job<'s>(&self, shared: &'s engine::Shared<'_>) -> Option<&'s Job> {
+        shared.nfs.jobs.get(usize::from(self.job?))
+    }
+
+    fn room<'n, 'a, H: Host>(&self, cx: &'n mut Cx<'_, 'a, H>) -> Option<Room<'n, 'a, H>> {
+        let (net, shared) = Net::split(cx);
+        let job = shared.nfs.jobs.get_mut(usize::from(self.job?))?;
+        Some(Room { net, job })
+    }
+
+    /// Takes a free job.
+    fn sit<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<(), Error> {
+        let free = cx.shared.nfs.jobs.iter_mut().zip(0u8..).find(|(job, _)| !job.taken);
+        let (job, index) = free.ok_or(Error::NoSlot)?;
+        job.taken = true;
+        job.caller = Caller::new(self.patience);
+        job.kept.clear();
+        self.job = Some(index);
+        Ok(())
+    }
+
+    fn leave<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>) {
+        if let Some(index) = self.job.take()
+            && let Some(job) = cx.shared.nfs.jobs.get_mut(usize::from(index))
+        {
+            job.taken = false;
+        }
+    }
+}
+
+/// An operation that works in a job.
+trait Work<H: Host> {
+    /// Its job and result.
+    fn seat(&mut self) -> &mut Seat;
+    /// Where the calls go that wait for replies now.
+    fn endpoint(&self) -> Endpoint;
+    /// A job has been taken.
+    fn begin(&mut self, room: &mut Room<'_, '_, H>);
+    /// Does what is due; when to ask next. The end is noted in the seat.
+    fn step(&mut self, room: &mut Room<'_, '_, H>) -> Result<Instant, Error>;
+    /// Takes a datagram.
+    fn take(&mut self, room: &mut Room<'_, '_, H>, datagram: &Datagram<'_>) -> Result<(), Error>;
+    /// Whether there is another way after `why`.
+    fn recover(&mut self, room: &mut Room<'_, '_, H>, why: Error) -> bool {
+        let _ = (room, why);
+        false
+    }
+}
+
+/// [`Operation::poll`] of an operation that works in a job.
+fn poll<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>) -> Step {
+    if work.seat().done.is_none() && work.seat().job.is_none() {
+        match work.seat().sit(cx) {
+            Ok(()) => {
+                if let Some(mut room) = work.seat().room(cx) {
+                    work.begin(&mut room);
+                }
+            }
+            Err(why) => work.seat().done = Some(Err(why)),
+        }
+    }
+    let mut next = Instant::NEVER;
+    // Twice where there is another way.
+    for _ in 0..2 {
+        let Some(mut room) = work.seat().room(cx) else { break };
+        if work.seat().done.is_some() {
+            break;
+        }
+        match work.step(&mut room) {
+            Ok(at) => {
+                next = at;
+                break;
+            }
+            Err(why) if work.recover(&mut room, why) => next = room.net.now(),
+            Err(why) => work.seat().done = Some(Err(why)),
+        }
+    }
+    match work.seat().done {
+        Some(result) => {
+            work.seat().leave(cx);
+            Step::Done(result)
+        }
+        None => Step::Pending(next),
+    }
+}
+
+/// [`Operation::datagram`] of an operation that works in a job.
+fn datagram<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {
+    let Some(mut room) = work.seat().room(cx) else { return };
+    if work.seat().done.is_some() {
+        return;
+    }
+    if let Err(why) = work.take(&mut room, datagram)
+        && !work.recover(&mut room, why)
+    {
+        work.seat().done = Some(Err(why));
+    }
+}
+
+/// [`Operation::icmp_error`] of an operation that works in a job.
+fn icmp_error<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>, error: &IcmpError) {
+    let to = work.endpoint();
+    let Some(Room { net: mut n, job }) = work.seat().room(cx) else { return };
+    let Some(why) = job.caller.silence.icmp(&mut n, to, error) else { return };
+    let Some(mut room) = work.seat().room(cx) else { return };
+    if !work.recover(&mut room, why) {
+        work.seat().done = Some(Err(why));
+    }
+}
+
+/// Notes a status as the operation's detail; returns the error that it means.
+fn refused<H: Host>(room: &mut Room<'_, '_, H>, from: Ipv4Addr, status: Status) -> Error {
+    status::note(room.net.detail, from, status)
+}
+
+/// Whether a path is one that can be walked, before anything is sent.
+///
+/// # Errors
+/// [`Error::NameTooLong`]: longer than [`MAX_PATH`], or with a component longer than 255 bytes.
+pub fn check_path(path: &[u8]) -> Result<(), Error> {
+    let long = |component: &[u8]| component.len() > crate::wire::nfs3::MAX_NAME;
+    if path.len() > MAX_PATH || path.split(|b| *b == b'/').any(long) { Err(Error::NameTooLong) } else { Ok(()) }
+}

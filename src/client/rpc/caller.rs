@@ -1,0 +1,259 @@
+//! One call at a time: sent, repeated with the same transaction number and growing waits until its reply comes
+//! (RFC 5531 §9), given up when the server says nothing for too long.
+
+use super::channel::{Arguments, Channel};
+use super::rtt::{INITIAL, Rtt};
+use super::{FIRST_PATIENCE, MAX_MALFORMED, Net, note_refusal};
+use crate::client::operation::{Datagram, DetailKind, icmp_meaning};
+use crate::stack::egress::TxError;
+use crate::stack::icmp::{ErrorKind, IcmpError};
+use crate::stack::stats::Counter;
+use crate::storage::error::Error;
+use crate::storage::host::{Endpoint, Host};
+use crate::storage::time::{Duration, Instant};
+use crate::wire::rpc::Body;
+use crate::wire::xdr::Decoder;
+
+/// How long what could not be sent waits when nothing wakes it.
+const RETRY: Duration = Duration::from_millis(100);
+/// How long a server that is busy is left alone, and how often.
+const BUSY: Duration = Duration::from_millis(300);
+const MAX_BUSY: u8 = 100;
+
+/// How long a server has been silent, and how long it may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Silence {
+    limit: Duration,
+    /// When something was last heard; before that, when the first call was made.
+    since: Option<Instant>,
+    heard: bool,
+    /// Why the last call could not be sent, or came back.
+    pub trouble: Option<Error>,
+}
+
+impl Silence {
+    /// A server that may be silent for `limit`.
+    pub const fn new(limit: Duration) -> Self {
+        Silence { limit, since: None, heard: false, trouble: None }
+    }
+
+    /// The server was heard.
+    pub fn broken(&mut self, now: Instant) {
+        self.since = Some(now);
+        self.heard = true;
+        self.trouble = None;
+    }
+
+    /// The time before now does not count.
+    pub fn begin(&mut self, now: Instant) {
+        self.since = Some(now);
+    }
+
+    /// Another server is asked, or the same one anew.
+    pub fn restart(&mut self) {
+        self.since = None;
+        self.heard = false;
+        self.trouble = None;
+    }
+
+    /// Whether the server has ever been heard.
+    pub fn is_heard(&self) -> bool {
+        self.heard
+    }
+
+    /// When it has been silent for too long.
+    pub fn end(&mut self, now: Instant) -> Instant {
+        let since = *self.since.get_or_insert(now);
+        since + if self.heard { self.limit } else { self.limit.min(FIRST_PATIENCE) }
+    }
+
+    /// Ends the operation if the server has been silent for too long.
+    ///
+    /// # Errors
+    /// The last trouble, else [`Error::Timeout`].
+    pub fn check(&mut self, now: Instant) -> Result<Instant, Error> {
+        let end = self.end(now);
+        if now >= end { Err(self.trouble.unwrap_or(Error::Timeout)) } else { Ok(end) }
+    }
+
+    /// What sending came to: the time at which to try again if it was put off, `None` if the timer counts from now.
+    ///
+    /// # Errors
+    /// What trying again cannot help.
+    pub fn sent(&mut self, now: Instant, result: Result<(), TxError>) -> Result<Option<Instant>, Error> {
+        match result {
+            Ok(()) => Ok(None),
+            // Woken when the neighbour is known or the NIC has room.
+            Err(e) if e.is_transient() => Ok(Some(now + RETRY)),
+            // The next hop or the link may come back in time.
+            Err(e @ (TxError::HostUnreachable | TxError::NetworkDown | TxError::Failed(_))) => {
+                self.trouble = Some(e.into());
+                Ok(None)
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// An ICMP error about one of our calls to `to`: fatal before the server was heard (RFC 1122 §4.1.3.3); afterwards it
+    /// may be restarting, and the error is what is said if it does not come back.
+    pub fn icmp<H: Host>(&mut self, net: &mut Net<'_, '_, H>, to: Endpoint, error: &IcmpError) -> Option<Error> {
+        if error.dst != to.addr || error.dst_port != to.port {
+            return None;
+        }
+        let meaning = icmp_meaning(error)?;
+        if let ErrorKind::Unreachable(code) = error.kind {
+            net.detail.set(DetailKind::Icmp, 0x300 | u32::from(code.0), Some(error.from), &[]);
+        }
+        self.trouble = Some(meaning);
+        if self.heard { None } else { Some(meaning) }
+    }
+}
+
+/// The call that waits for its reply.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    xid: u32,
+    sent: Instant,
+    deadline: Instant,
+    tries: u8,
+    malformed: u8,
+}
+
+/// Makes one call at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// The way to the server.
+    pub channel: Channel,
+    /// Round trips of small calls.
+    pub rtt: Rtt,
+    /// How long the server has been silent.
+    pub silence: Silence,
+    waiting: Option<Waiting>,
+    /// When the next call may be made.
+    not_before: Instant,
+    busy: u8,
+}
+
+impl Caller {
+    /// No call yet; the server may be silent for `patience`.
+    pub const fn new(patience: Duration) -> Self {
+        Caller {
+            channel: Channel::new(),
+            rtt: Rtt::new(INITIAL),
+            silence: Silence::new(patience),
+            waiting: None,
+            not_before: Instant::ZERO,
+            busy: 0,
+        }
+    }
+
+    /// Gives up the call that waits, if any: its reply will be stale.
+    pub fn forget(&mut self) {
+        self.waiting = None;
+    }
+
+    /// How often the call that waits was sent.
+    pub fn tries(&self) -> u8 {
+        self.waiting.map_or(0, |w| w.tries)
+    }
+
+    /// Sends the call, or sends it again if it is time; says when to ask next. `build` makes the call with the
+    /// transaction number given, the same each time.
+    ///
+    /// # Errors
+    /// The server has been silent for too long, or nothing can be sent to it.
+    pub fn poll<'t, H: Host>(
+        &mut self,
+        net: &mut Net<'_, '_, H>,
+        to: Endpoint,
+        build: impl FnOnce(u32) -> Result<Arguments<'t>, Error>,
+    ) -> Result<Instant, Error> {
+        self.channel.open(net)?;
+        let now = net.now();
+        let end = self.silence.check(now)?;
+        if now < self.not_before {
+            return Ok(self.not_before.min(end));
+        }
+        let waiting = match self.waiting {
+            Some(waiting) => waiting,
+            None => Waiting { xid: net.random(), sent: now, deadline: now, tries: 0, malformed: 0 },
+        };
+        let waiting = self.waiting.insert(waiting);
+        if now < waiting.deadline {
+            return Ok(waiting.deadline.min(end));
+        }
+        let result = self.channel.send(net, to, &build(waiting.xid)?);
+        if let Some(again) = self.silence.sent(now, result)? {
+            return Ok(again.min(end));
+        }
+        if waiting.tries > 0 {
+            net.stack.stats.count(Counter::RpcRetransmit);
+            self.rtt.back_off();
+        }
+        waiting.sent = now;
+        waiting.tries = waiting.tries.saturating_add(1);
+        waiting.deadline = now + self.rtt.timer();
+        Ok(waiting.deadline.min(end))
+    }
+
+    /// Takes a datagram: what `parse` reads of the results if it is the reply to the call that waits, which then waits no
+    /// more. A reply that does not parse is discarded, and the call still waits.
+    ///
+    /// # Errors
+    /// The server refused the call, which is noted as the operation's detail; or it has sent too many replies that do
+    /// not parse: [`Error::Protocol`].
+    pub fn take<'d, H: Host, T>(
+        &mut self,
+        net: &mut Net<'_, '_, H>,
+        from: Endpoint,
+        datagram: &Datagram<'d>,
+        parse: impl FnOnce(&mut Decoder<'d>) -> crate::wire::Result<T>,
+    ) -> Option<Result<T, Error>> {
+        let now = net.now();
+        let reply = self.channel.reply(net, from, datagram)?;
+        let xid = match &reply {
+            Ok(reply) => reply.xid,
+            Err(xid) => *xid,
+        };
+        let Some(waiting) = self.waiting.filter(|w| w.xid == xid && w.tries > 0) else {
+            net.stack.stats.count(Counter::DropRpcStale);
+            return None;
+        };
+        let Ok(reply) = reply else { return self.malformed(net).map(Err) };
+        let result = match reply.body {
+            Body::Success(mut d) => match parse(&mut d) {
+                Ok(value) => Ok(value),
+                Err(_) => return self.malformed(net).map(Err),
+            },
+            body => Err(note_refusal(net.detail, from.addr, &body).unwrap_or(Error::Protocol)),
+        };
+        if waiting.tries == 1 {
+            self.rtt.sample(waiting.sent, now);
+        }
+        self.rtt.relax();
+        self.silence.broken(now);
+        self.waiting = None;
+        Some(result)
+    }
+
+    fn malformed<H: Host>(&mut self, net: &mut Net<'_, '_, H>) -> Option<Error> {
+        net.stack.stats.count(Counter::DropRpcMalformed);
+        let waiting = self.waiting.as_mut()?;
+        waiting.malformed = waiting.malformed.saturating_add(1);
+        self.silence.trouble = Some(Error::Protocol);
+        (waiting.malformed >= MAX_MALFORMED).then_some(Error::Protocol)
+    }
+
+    /// The server is busy: the next call is made later. `false`: it has been busy too often.
+    pub fn put_off(&mut self, now: Instant) -> bool {
+        self.waiting = None;
+        self.busy = self.busy.saturating_add(1);
+        self.not_before = now + BUSY;
+        self.busy <= MAX_BUSY
+    }
+
+    /// As [`Silence::icmp`].
+    pub fn icmp<H: Host>(&mut self, net: &mut Net<'_, '_, H>, to: Endpoint, error: &IcmpError) -> Option<Error> {
+        self.silence.icmp(net, to, error)
+    }
+}
