@@ -826,7 +826,7 @@ int lace_udp_close(lace_stack *net, lace_udp socket);
  * then sends from there, and receives what comes there. On a NIC without an address it sends from 0.0.0.0 and
  * receives whatever is sent to its hardware address.
  *
- * Returns 0; `LACE_EADDRINUSE`: another socket has the port; `LACE_EADDRNOTAVAIL`: `ip` is not the stack's;
+ * Returns 0; `LACE_EADDRINUSE`: another socket has the port on that NIC; `LACE_EADDRNOTAVAIL`: `ip` is not the stack's;
  * `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
  */
 int lace_udp_bind(lace_stack *net, lace_udp socket, lace_nic_id nic, const struct lace_ip *ip, uint16_t port);

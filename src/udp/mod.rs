@@ -202,16 +202,20 @@ impl<'a> Udp<'a> {
         }
     }
 
-    /// Gives a socket another local endpoint; port 0 leaves the port as it is.
+    /// Gives a socket another local endpoint and restricts it to `nic`; port 0 leaves the port as it is.
     ///
     /// # Errors
-    /// [`Error::BadHandle`]; [`Error::InUse`]: another socket has that port.
-    pub fn bind(&mut self, key: Key, local: Endpoint) -> Result<()> {
-        let clash = |(k, s): (Key, &Socket)| k != key && s.local.port == local.port;
-        if local.port != 0 && self.sockets.iter().any(clash) {
+    /// [`Error::BadHandle`]; [`Error::InUse`]: another socket has that port on that interface.
+    pub fn bind(&mut self, key: Key, nic: Option<NicId>, local: Endpoint) -> Result<()> {
+        let kept = self.sockets.get(key).ok_or(Error::BadHandle)?.local.port;
+        let port = if local.port == 0 { kept } else { local.port };
+        // One port on two interfaces is two ports: DHCP clients of several NICs have the same.
+        let meets = |s: &Socket| nic.is_none() || s.nic.is_none() || s.nic == nic;
+        if self.sockets.iter().any(|(k, s)| k != key && s.local.port == port && meets(s)) {
             return Err(Error::InUse);
         }
         let socket = self.sockets.get_mut(key).ok_or(Error::BadHandle)?;
+        socket.nic = nic;
         socket.local.addr = local.addr;
         if local.port != 0 {
             socket.local.port = local.port;

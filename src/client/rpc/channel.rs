@@ -78,7 +78,7 @@ impl Channel {
         for n in 0..32u16 {
             let step = offset.wrapping_add(n).checked_rem(count).unwrap_or(0);
             let port = first.wrapping_add(step);
-            if net.udp.bind(socket, Endpoint { addr: Ipv4Addr::UNSPECIFIED, port }).is_ok() {
+            if net.udp.bind(socket, None, Endpoint { addr: Ipv4Addr::UNSPECIFIED, port }).is_ok() {
                 break;
             }
         }

@@ -108,3 +108,19 @@ fn a_datagram_for_nobody_is_answered_with_port_unreachable() {
     assert!(matches!(Message::parse(ip.payload()).unwrap(), Message::Unreachable { .. }));
     assert_eq!(rig.count(Counter::DropUdpNoSocket), 1);
 }
+
+#[test]
+fn one_port_on_two_interfaces_is_two_ports() {
+    let mut rig = Rig::new(1);
+    let engine = &mut rig.engine;
+    let any = |port| Endpoint { addr: core::net::Ipv4Addr::UNSPECIFIED, port };
+    let (one, two) = (Some(crate::stack::interface::NicId(0)), Some(crate::stack::interface::NicId(1)));
+    let a = engine.udp.open(&mut engine.stack, Owner::Handler).unwrap();
+    let b = engine.udp.open(&mut engine.stack, Owner::Handler).unwrap();
+    engine.udp.bind(a, one, any(68)).unwrap();
+    assert_eq!(engine.udp.bind(b, one, any(68)), Err(crate::storage::error::Error::InUse));
+    assert_eq!(engine.udp.bind(b, None, any(68)), Err(crate::storage::error::Error::InUse));
+    engine.udp.bind(b, two, any(68)).unwrap();
+    // Nor can one be widened over the other afterwards.
+    assert_eq!(engine.udp.bind(b, None, any(0)), Err(crate::storage::error::Error::InUse));
+}

@@ -729,7 +729,7 @@ fn a_bad_checksum_is_dropped_and_other_traffic_goes_its_way() {
     let engine = &mut rig.engine;
     let socket = engine.udp.open(&mut engine.stack, crate::udp::Owner::Handler).unwrap();
     let local = crate::storage::host::Endpoint { addr: Ipv4Addr::UNSPECIFIED, port: 68 };
-    engine.udp.bind(socket, local).unwrap();
+    engine.udp.bind(socket, None, local).unwrap();
     let frame = Reply::new(MessageType::Offer, &discover).frame();
     assert!(matches!(rig.receive(&frame).received, crate::client::engine::Received::Datagram { .. }));
 }
