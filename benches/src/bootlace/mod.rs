@@ -56,7 +56,7 @@ impl Operation<Bare> for Download {
         if self.socket.is_none() {
             let socket = cx.open().expect("a socket");
             let local = Endpoint { addr: Ipv4Addr::UNSPECIFIED, port: OUR_PORT };
-            cx.udp.bind(socket, local).expect("the port is free");
+            cx.udp.bind(socket, None, local).expect("the port is free");
             self.socket = Some(socket);
         }
         Step::Pending(Instant::NEVER)
