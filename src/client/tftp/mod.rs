@@ -6,8 +6,10 @@ pub mod dally;
 mod dest;
 pub mod get;
 mod netascii;
+mod receive;
 mod rtt;
 mod session;
+mod transfer;
 mod window;
 
 #[cfg(test)]

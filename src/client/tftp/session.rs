@@ -12,8 +12,9 @@ use crate::storage::host::{Endpoint, Host, LogEvent, Span};
 use crate::storage::slots::Key;
 use crate::storage::time::{Duration, Instant};
 use crate::udp::Meta;
-use crate::wire::tftp::{Access, Builder, DATA_HEADER_LEN, ErrorCode, Mode, Options, emit_error, option};
+use crate::wire::tftp::{Access, Builder, DATA_HEADER_LEN, ErrorCode, Mode, Options, PORT, emit_error, option};
 use crate::wire::udp::HEADER_LEN as UDP_HEADER_LEN;
+use core::net::Ipv4Addr;
 
 /// Block size without negotiation (RFC 1350 §2).
 pub const PLAIN_BLOCK: u16 = 512;
@@ -92,9 +93,14 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that has yet to begin. `server` has its port.
-    pub fn new(tuning: Tuning, server: Endpoint) -> Self {
-        Session {
+    /// A session that has yet to begin, with the server at `addr`; port 0: 69.
+    ///
+    /// # Errors
+    /// As [`Tuning::check`].
+    pub fn new(tuning: Tuning, addr: Ipv4Addr, port: u16) -> Result<Self, Error> {
+        tuning.check()?;
+        let server = Endpoint { addr, port: if port == 0 { PORT } else { port } };
+        Ok(Session {
             tuning,
             socket: None,
             peer: server,
@@ -111,6 +117,20 @@ impl Session {
             deadline: Instant::ZERO,
             last_error: None,
             shrunk: 0,
+        })
+    }
+
+    /// Offset in the file of a block.
+    #[inline]
+    pub fn offset(&self, block: u64) -> u64 {
+        block.saturating_sub(1).saturating_mul(u64::from(self.blksize))
+    }
+
+    /// How long the pieces of a datagram may take: see [`crate::client::operation::Operation::patience`].
+    pub fn patience(&self) -> Duration {
+        match self.rtt.smoothed() {
+            None => Duration::from_secs(1),
+            Some(rtt) => rtt.times(4).max(Duration::from_millis(250)),
         }
     }
 
@@ -120,9 +140,9 @@ impl Session {
     }
 
     /// Names the server once its address is known.
-    pub fn set_server(&mut self, server: Endpoint) {
-        self.server = server;
-        self.peer = server;
+    pub fn set_server(&mut self, addr: Ipv4Addr) {
+        self.server.addr = addr;
+        self.peer = self.server;
     }
 
     /// Decides what to ask for.
