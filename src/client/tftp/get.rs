@@ -5,6 +5,7 @@ use super::receive::Receiving;
 use super::session::Session;
 use super::transfer::{Stage, Transfer};
 use super::{Mode, Tuning};
+use crate::client::engine::Shared;
 use crate::client::file::pull::Pull;
 use crate::client::operation::{Cx, Datagram, Operation, Server, Step};
 use crate::stack::icmp::IcmpError;
@@ -137,21 +138,21 @@ impl<H: Host> Operation<H> for Get<H> {
     }
 
     #[inline]
-    fn place(&self, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
+    fn place(&self, _: &Shared<'_>, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
         match &self.0.stage {
             Stage::Open(course) => self.0.way.place(course, &self.0.session, flow, head, len),
             _ => Place::Stage,
         }
     }
 
-    fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
+    fn guess(&self, _: &Shared<'_>, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
         match &self.0.stage {
             Stage::Open(course) => self.0.way.guess(course, &self.0.session, src, nth),
             _ => None,
         }
     }
 
-    fn patience(&self) -> Duration {
+    fn patience(&self, _: &Shared<'_>) -> Duration {
         self.0.session.patience()
     }
 
