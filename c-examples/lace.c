@@ -18,6 +18,7 @@ static const struct {
 	const char *usage;
 } commands[] = {
 	{ "dhcp", lace_cmd_dhcp, "dhcp [--timeout MS]" },
+	{ "dns", lace_cmd_dns, "dns [--timeout MS] NAME" },
 	{ "ping", lace_cmd_ping, "ping [-c COUNT] [-i MS] [-s SIZE] [-W MS] HOST" },
 	{ "tftp", lace_cmd_tftp, "tftp get [-b BLKSIZE] [-w WINDOWSIZE] [-o FILE] [--sha256] HOST PATH" },
 };

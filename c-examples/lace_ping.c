@@ -1,5 +1,6 @@
 /* lace ping: echo requests, with statistics. */
 #define _DEFAULT_SOURCE
+#include "bootlace_sync.h"
 #include "lace_tool.h"
 
 #include <stdio.h>
@@ -39,7 +40,9 @@ int lace_cmd_ping(struct tool *tool, int argc, char **argv)
 	}
 	if (optind + 1 != argc)
 		return 2;
-	tool_peer(&ping.peer, argv[optind], 0);
+	n = lace_dns(tool->net, argv[optind], &ping.peer.ip);
+	if (n < 0)
+		return tool_failed(argv[optind], n);
 	op = lace_ping_start(tool->net, &ping);
 	if (op < 0)
 		return tool_failed("ping", op);

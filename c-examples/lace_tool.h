@@ -39,6 +39,7 @@ unsigned long tool_number(const char *text, unsigned long min, unsigned long max
 int tool_dhcp(struct tool *tool, uint32_t timeout_ms);
 
 int lace_cmd_dhcp(struct tool *tool, int argc, char **argv);
+int lace_cmd_dns(struct tool *tool, int argc, char **argv);
 int lace_cmd_ping(struct tool *tool, int argc, char **argv);
 int lace_cmd_tftp(struct tool *tool, int argc, char **argv);
 

@@ -1376,6 +1376,55 @@ int lace_dns_get(lace_stack *net, uint32_t index, struct lace_ip *server);
 int lace_dns_set_search(lace_stack *net, const char *domains);
 
 /* ----------------------------------------------------------------------------
+ * Looking names up
+ *
+ * Addresses of names (RFC 1035). Every client takes a name for its server and looks it up itself; answers are
+ * remembered for as long as they say.
+ */
+
+/** What to look up. Set up by `lace_dns_init`; copied at start; the name must live until the operation has ended. */
+struct lace_dns {
+    /** Size of this struct. */
+    uint32_t size;
+    /** How long to try, in milliseconds; 0: until every server was asked four times. */
+    uint32_t timeout_ms;
+    /** Mandatory: the name, or an address as text, NUL-terminated. */
+    const char *name;
+    /** Optional. */
+    lace_done done;
+    /** Passed to it. */
+    void *ctx;
+};
+
+/**
+ * Sets up `*dns`, `size` being `sizeof *dns`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_dns_init(struct lace_dns *dns, size_t size);
+
+/**
+ * Starts to look a name up. The operation's result is the number of addresses found, at least 1: see
+ * `lace_dns_address`.
+ *
+ * Returns the operation; `LACE_EFAULT` without a name; `LACE_EINVAL` for an empty one; `LACE_ENAMETOOLONG`;
+ * `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`: there is no such
+ * name, or it has no address; `LACE_EINVAL`: no name can be like that; `LACE_ENETUNREACH`: there is no server to ask;
+ * `LACE_ETIMEDOUT`: nobody answered; `LACE_ECONNREFUSED`, `LACE_EACCES`, `LACE_EREMOTEIO`: every server failed, the last
+ * one so (see the detail); `LACE_ELOOP`: too many aliases; `LACE_EOPNOTSUPP`: the answer does not fit a datagram.
+ */
+lace_op lace_dns_start(lace_stack *net,
+                       const struct lace_dns *dns);
+
+/**
+ * Address number `index`, from 0, that a lookup has found, in the server's order: into `*ip`.
+ *
+ * Returns 0; `LACE_EADDRNOTAVAIL`: there are no more; `LACE_EINVAL` for an operation that is no lookup; `LACE_EFAULT`,
+ * `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_dns_address(lace_stack *net, lace_op op, uint32_t index, struct lace_ip *ip);
+
+/* ----------------------------------------------------------------------------
  * Ping
  *
  * Echo requests (RFC 792) to one host.

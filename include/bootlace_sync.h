@@ -29,6 +29,25 @@ static inline int64_t lace_dhcp(lace_stack *net, lace_nic_id nic, const struct l
 	return lace_op_finish(net, lace_dhcp_start(net, nic, dhcp, lease));
 }
 
+/* Looks a name up: see lace_dns_start. Returns the number of addresses or why there is none; the first goes to `*ip`. */
+static inline int64_t lace_dns(lace_stack *net, const char *name, struct lace_ip *ip)
+{
+	struct lace_dns dns;
+	lace_op op;
+	int64_t result;
+
+	lace_dns_init(&dns, sizeof dns);
+	dns.name = name;
+	op = lace_dns_start(net, &dns);
+	result = lace_op_wait(net, op);
+	if (op >= 0) {
+		if (result > 0 && lace_dns_address(net, op, 0, ip) < 0)
+			result = LACE_EFAULT;
+		lace_op_close(net, op);
+	}
+	return result;
+}
+
 /* Pings a host: see lace_ping_start. Returns the number of answers or why there was none; `stats`, set up, may be NULL. */
 static inline int64_t lace_ping(lace_stack *net, const struct lace_ping *ping, struct lace_ping_stats *stats)
 {

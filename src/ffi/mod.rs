@@ -16,6 +16,8 @@ pub mod dhcp;
 pub mod dns;
 pub mod hook;
 pub mod host;
+#[cfg(feature = "dns")]
+pub mod lookup;
 pub mod net;
 pub mod nic;
 pub mod op;
