@@ -1,14 +1,14 @@
 #!/bin/sh
 # bare.sh TARGET PROGRAM.c [EMULATOR ARGUMENTS…]: compiles a freestanding program under a bootloader's flags, links it with the
 # target's library and runs it in an emulator. Its exit status is the program's.
-# CFLAGS: more flags. TIMEOUT: seconds.
+# CFLAGS: more flags. TIMEOUT: seconds. LIB: another library.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/targets.sh
 t=$1 program=$2
 shift 2
 target_facts "$t"
-lib=target/dist/$t/libbootlace.a
+lib=${LIB:-target/dist/$t/libbootlace.a}
 [ -e "$lib" ] || scripts/lib.sh "$t" >&2
 mkdir -p "target/bare/$t"
 out=target/bare/$t/$(basename "$program" .c)
@@ -17,7 +17,7 @@ common="-std=gnu11 -O2 -ffreestanding -fno-stack-protector -fno-builtin -nostdli
 case $t in
 thumb*)
     board=mps2-an386 ram=0x400000
-    [ "$t" = thumbv6m ] && board=microbit ram=0x4000
+    [ "$t" = thumbv6m ] && board=microbit ram=0x4000 common="$common -DPEER_FRAMES=3 -DPEER_FRAME=600"
     # shellcheck disable=SC2086
     "${cross}gcc" $cflags $common "$program" ffi-tests/machines/runtime.c "$lib" -lgcc -Wl,--defsym=RAM_SIZE=$ram -T ffi-tests/machines/cortex-m.ld -o "$out"
     exec timeout "${TIMEOUT:-120}" qemu-system-arm -M $board -nographic -monitor none -serial none \

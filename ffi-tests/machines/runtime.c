@@ -52,6 +52,16 @@ int memcmp(const void *a, const void *b, size_t n)
 	return 0;
 }
 
+#ifdef __arm__
+/* libgcc's division calls this for a divisor of 0. */
+int raise(int signal);
+int raise(int signal)
+{
+	bare_print("FAIL division by zero\n");
+	return signal;
+}
+#endif
+
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
 
 extern uint32_t __data_load[], __data_start[], __data_end[], __bss_start__[], __bss_end__[], __stack_top[];
