@@ -28,6 +28,8 @@ static int get(struct tool *tool, int argc, char **argv)
 	static const struct option longs[] = {
 		{ "sha256", no_argument, NULL, 'H' },
 		{ "room", required_argument, NULL, 'R' },
+		{ "timeout", required_argument, NULL, 't' },
+		{ "retries", required_argument, NULL, 'r' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct lace_tftp_get get;
@@ -41,13 +43,19 @@ static int get(struct tool *tool, int argc, char **argv)
 	int64_t n;
 
 	lace_tftp_get_init(&get, sizeof get);
-	while ((c = getopt_long(argc, argv, "b:w:o:", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "b:w:o:t:r:", longs, NULL)) != -1) {
 		switch (c) {
 		case 'b':
 			get.blksize = (uint16_t)tool_number(optarg, 8, 65464);
 			break;
 		case 'w':
 			get.windowsize = (uint16_t)tool_number(optarg, 1, 65535);
+			break;
+		case 't':
+			get.timeout_ms = (uint32_t)tool_number(optarg, 1, 255000);
+			break;
+		case 'r':
+			get.retries = (uint32_t)tool_number(optarg, 1, 255);
 			break;
 		case 'o':
 			output = optarg;

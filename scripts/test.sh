@@ -22,6 +22,7 @@ test)
     suite "$CARGO" test -q --no-fail-fast --lib --tests
     suite "$CARGO" test -q --no-fail-fast --doc
     suite "$CARGO" test -q --no-fail-fast -p bootlace-benches -p bootlace-sizes
+    suite "$CARGO" test -q --no-fail-fast --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-tests
     ;;
 long) suite "$CARGO" test -q --no-fail-fast --release --lib --tests -- --ignored ;;
 ports) ;;

@@ -500,6 +500,8 @@ int net_icmp_send(struct net_connection *con, int len)
 	struct lace_span message = { .data = con->icmp, .len = sizeof(struct icmphdr) + len };
 	int rc;
 
+	con->icmp->checksum = 0;
+	con->icmp->checksum = ~net_checksum((unsigned char *)con->icmp, message.len);
 	rc = lace_send_ip(lace, port ? port->nic : 0, NULL, &ip, IPPROTO_ICMP, 255, &message, 1);
 	return rc == LACE_EAGAIN ? 0 : to_errno(rc);
 }

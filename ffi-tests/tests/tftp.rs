@@ -141,7 +141,7 @@ fn errors_are_told() {
     assert_eq!(done.code, 1, "{done:?}");
     assert!(get(&format!("--room 5000 10.77.0.1 {}", file.name)).code == 0);
     // No such host: nobody answers ARP.
-    let done = get("10.77.0.9 f5000");
+    let done = get("-r 1 10.77.0.9 f5000");
     assert!(done.code == 1 && done.took < Duration::from_secs(40), "{done:?}");
 }
 

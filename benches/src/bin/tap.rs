@@ -1,0 +1,127 @@
+//! The group `tap` of the benchmarks: 16 MiB from a real server over a TAP, by the `lace` tool and by a loop that has no
+//! stack at all, in turn. Same card, same way of waiting. Needs root.
+//!
+//! `tap [--case CASE] [--runs N] [--out FILE]`
+
+use bootlace_benches::table::{self, Row};
+use bootlace_lab::servers::Atftpd;
+use bootlace_lab::{CLIENT, Lab, SERVER, TestFile, files, programs};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(120);
+const SIZE: u64 = 16 << 20;
+
+/// One program on one case.
+struct Runner {
+    stack: &'static str,
+    command: Box<dyn Fn() -> Command>,
+    ms: Vec<f64>,
+}
+
+fn bare(file: &TestFile, window: u32) -> Runner {
+    let name = file.name.clone();
+    let command = move || {
+        let mut c = Command::new(programs::bare_tftp());
+        c.args(["tap0", CLIENT, SERVER, &name, "1468", &window.to_string()]);
+        c
+    };
+    Runner { stack: "bare_loop", command: Box::new(command), ms: Vec::new() }
+}
+
+fn lace(file: &TestFile, args: &'static str) -> Runner {
+    let name = file.name.clone();
+    let command = move || {
+        let mut c = Command::new(programs::lace());
+        c.args(["--tap", "tap0", "--ip", &format!("{CLIENT}/24")]);
+        c.args(args.split_whitespace()).args([SERVER, &name]);
+        c
+    };
+    Runner { stack: "bootlace", command: Box::new(command), ms: Vec::new() }
+}
+
+/// Milliseconds from the program's last line: `N bytes in S s …` or `N bytes U us`.
+fn ms(output: &str) -> Option<f64> {
+    let words: Vec<&str> = output.lines().rev().find(|l| l.contains(" bytes "))?.split_whitespace().collect();
+    assert_eq!(words.first()?.parse::<u64>().ok()?, SIZE, "{output}");
+    match *words.get(2)? {
+        "in" => Some(words.get(3)?.parse::<f64>().ok()? * 1e3),
+        us => Some(us.parse::<f64>().ok()? / 1e3),
+    }
+}
+
+/// Runs every runner `runs` times, in turn and in turned order, and gives their rows.
+fn measure(lab: &Lab, case: &str, mut runners: Vec<Runner>, runs: usize) -> Vec<Row> {
+    for round in 0..=runs {
+        for runner in &mut runners {
+            let text = lab.run((runner.command)(), LIMIT).ok().stdout;
+            let took = ms(&text).unwrap_or_else(|| panic!("{}: no time in {text}", runner.stack));
+            // The first round warms the caches.
+            if round > 0 {
+                runner.ms.push(took);
+            }
+        }
+        runners.reverse();
+    }
+    let mut rows = Vec::new();
+    runners.sort_by_key(|r| r.stack);
+    for Runner { stack, ms, .. } in &mut runners {
+        ms.sort_by(f64::total_cmp);
+        let mut rates: Vec<f64> = ms.iter().map(|ms| SIZE as f64 * 8.0 / ms / 1e3).collect();
+        rates.reverse();
+        rows.push(Row::new(case, stack, "ms", ms, "ms"));
+        rows.push(Row::new(case, stack, "mbit_s", &rates, "Mbit/s"));
+    }
+    rows
+}
+
+fn main() -> ExitCode {
+    let (mut only, mut runs, mut out) = (None, 11, PathBuf::from("target/bench.tsv"));
+    let mut args = std::env::args().skip(1);
+    while let (Some(arg), value) = (args.next(), args.next()) {
+        match (arg.as_str(), value) {
+            ("--case", Some(value)) => only = Some(value),
+            ("--runs", Some(value)) => runs = value.parse().unwrap_or(runs).max(1),
+            ("--out", Some(value)) => out = value.into(),
+            _ => {
+                eprintln!("usage: tap [--case CASE] [--runs N] [--out FILE]");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    programs::lace();
+    programs::bare_tftp();
+    let Some(lab) = Lab::new("tap", &["atftpd"]) else { return ExitCode::FAILURE };
+    // What else the machine does should not count. Children inherit it.
+    // SAFETY: no memory is passed.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+    lab.tap("tap0", "10.77.0.1/24");
+    let root = lab.folder("root");
+    let file = files::make(&root, "f16m", SIZE, 16).expect("the lab folder is writable");
+    let _server = Atftpd::new(&root).start(&lab);
+    let cases = [
+        ("tftp_1468_w1", "tftp get -b 1468 -w 1", Some(1)),
+        ("tftp_1468_w16", "tftp get -b 1468 -w 16", Some(16)),
+        // The bare loop at the window that Bootlace asks for by default.
+        ("tftp_default", "tftp get", Some(32)),
+    ];
+    let mut rows = Vec::new();
+    for (case, args, window) in cases {
+        if only.as_ref().is_none_or(|o| o == case) {
+            let mut runners = vec![lace(&file, args)];
+            runners.extend(window.map(|w| bare(&file, w)));
+            rows.extend(measure(&lab, case, runners, runs));
+        }
+    }
+    for row in &rows {
+        println!("{}", row.line("tap"));
+    }
+    match table::update(&out, "tap", &rows) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("{}: {e}", out.display());
+            ExitCode::FAILURE
+        }
+    }
+}
