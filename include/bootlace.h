@@ -720,14 +720,30 @@ int lace_gateway_set(lace_stack *net, lace_nic_id nic, const struct lace_ip *gat
 
 /**
  * The hardware address to which a packet for `ip` is sent: the host's own, its gateway's, or the one of a group or
- * broadcast; into the 6 bytes at `mac` unless that is NULL. `nic` 0: the one the route says. What is not known is asked
- * for: once a second, four times.
+ * broadcast; into the 6 bytes at `mac` unless that is NULL. `nic` 0: the one the route says. What is not known is
+ * asked for: once a second, four times.
  *
  * Returns the id of the NIC it is sent over; `LACE_EAGAIN` while it is asked for: poll and call again;
  * `LACE_EHOSTUNREACH`: the next hop does not answer; `LACE_ENETUNREACH`, `LACE_ENETDOWN`, `LACE_EAFNOSUPPORT`,
  * `LACE_EINVAL` for no address, `LACE_EBADF`, `LACE_EBUSY`.
  */
 lace_nic_id lace_neighbour_get(lace_stack *net, lace_nic_id nic, const struct lace_ip *ip, uint8_t *mac);
+
+/**
+ * Joins a multicast group on a NIC: the NIC's filter lets it in, and routers are told (IGMP version 2). Sockets then
+ * receive what is sent to it.
+ *
+ * Returns 0; `LACE_EINVAL`: not a group; `LACE_EMFILE`: the NIC is in 4 groups; `LACE_EBADF`, `LACE_EAFNOSUPPORT`,
+ * `LACE_EBUSY`.
+ */
+int lace_mcast_join(lace_stack *net, lace_nic_id nic, const struct lace_ip *group);
+
+/**
+ * Leaves a multicast group.
+ *
+ * Returns 0; `LACE_ENOTCONN`: the NIC is not in it; `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+ */
+int lace_mcast_leave(lace_stack *net, lace_nic_id nic, const struct lace_ip *group);
 
 /**
  * How many NICs there are, and, when `index` is below that, the id of that one into `*nic` unless it is NULL.

@@ -74,9 +74,9 @@ static void all_calls(struct wire *w, enum where where)
 	lace_hook h;
 	lace_op op;
 
-	if (where != target)
+	/* From a pump each call here makes more frames than it takes. */
+	if (where != target || acted++ >= 50)
 		return;
-	acted++;
 	CHECK(w->inside_depth <= 2);
 	/* Nothing recurses, wherever it comes from. */
 	CHECK_EQ(lace_poll(w->net, 1), LACE_EBUSY);
@@ -110,13 +110,16 @@ static void all_calls(struct wire *w, enum where where)
 		CHECK_EQ(lace_op_status(w->net, pinging), LACE_EBUSY);
 	} else {
 		CHECK(lace_next_deadline(w->net) >= 0);
-		CHECK_EQ(lace_ping(w->net, &ping, NULL), LACE_EBUSY); /* Started, not waited for, closed. */
+		/* Started, not waited for, closed. */
+		CHECK_EQ(lace_ping(w->net, &ping, NULL), LACE_EBUSY);
 		op = lace_ping_start(w->net, &ping);
 		CHECK(op > 0);
-		CHECK_EQ(lace_op_status(w->net, op), LACE_EAGAIN);
+		/* Without an address there is no way to ping anybody. */
+		i = where == IN_LOST;
+		CHECK_EQ(lace_op_status(w->net, op), i ? LACE_ENETUNREACH : LACE_EAGAIN);
 		CHECK_EQ(lace_op_notify(w->net, op, NULL, NULL, NULL), 0);
 		CHECK_EQ(lace_op_cancel(w->net, op), 0);
-		CHECK_EQ(lace_op_status(w->net, op), LACE_ECANCELED);
+		CHECK_EQ(lace_op_status(w->net, op), i ? LACE_ENETUNREACH : LACE_ECANCELED);
 		CHECK_EQ(lace_op_close(w->net, op), 0);
 		CHECK_EQ(lace_op_close(w->net, op), LACE_EBADF);
 		s = lace_udp_open(w->net, on_datagram, w);
@@ -295,7 +298,7 @@ static void tear_down(struct wire *w)
 	wire_down(w);
 }
 
-/* The random numbers of a stack are drawn before it is there to be called, and when an operation begins. */
+/* Once for each kind of callback. */
 static void each(void (*run)(struct wire *, enum where))
 {
 	static struct wire w;
@@ -401,7 +404,6 @@ static void removing(void)
 }
 
 /* The other way round: what ends an operation in its own done callback, and starts the next one from there. */
-static struct wire *chain_wire;
 static unsigned chain_left;
 
 static void next(void *ctx, lace_op op, int64_t result)
@@ -425,7 +427,6 @@ static void chain(void)
 	struct lace_ping ping;
 
 	wire_up(&w, NULL);
-	chain_wire = &w;
 	chain_left = 1000;
 	lace_ping_init(&ping, sizeof ping);
 	ping.peer.ip = them;

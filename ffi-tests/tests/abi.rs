@@ -73,4 +73,49 @@ tests! {
         raw_hooks_see_frames_and_packets = "hooks",
         addresses_and_routes_are_kept = "routes",
         tftp_tells_why_it_failed = "tftp_errors";
+    "reenter":
+        case_k02_every_call_from_every_callback = "every_call",
+        case_k02_close_from_every_callback = "closing",
+        case_k02_stop_from_every_callback = "stopping",
+        case_k02_stop_ends_the_blocking_call = "stop_ends_wait",
+        case_k02_remove_the_nic_from_every_callback = "removing",
+        case_k02_a_new_operation_from_the_last_ones_end = "chain";
+    "misuse":
+        a_stack_is_made_of_sound_memory_alone = "init",
+        structs_of_other_versions_are_read_and_wrong_sizes_refused = "sizes",
+        stale_and_foreign_handles_are_refused = "handles",
+        impossible_drivers_are_refused = "drivers",
+        a_stack_without_frames_sends_through_the_drivers_buffers = "no_frames",
+        case_e02_frames_of_every_length = "frame_lengths",
+        case_e05_frames_and_sinks_at_every_alignment = "alignments",
+        case_k01_the_same_trace_across_the_clocks_wrap = "clock_wraps",
+        case_k01_a_clock_that_stands_or_jumps = "clock_stands";
+}
+
+/// Compiles a source against the header alone.
+#[track_caller]
+fn compiles(compiler: &str, args: &[&str], source: &str) {
+    let root = bootlace_lab::programs::root();
+    let out = Command::new(compiler)
+        .current_dir(&root)
+        .args(["-c", "-o", "/dev/null", "-Iinclude", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+        .args(args)
+        .arg(source)
+        .output()
+        .expect("a compiler");
+    assert!(out.status.success(), "{compiler} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[test]
+fn layouts_are_frozen() {
+    compiles("gcc", &["-std=c11"], "ffi-tests/c/layout.c");
+    if std::env::consts::ARCH == "x86_64" {
+        compiles("gcc", &["-std=c11", "-m32", "-ffreestanding"], "ffi-tests/c/layout.c");
+    }
+}
+
+#[test]
+fn the_design_reads_in_c_and_cxx() {
+    compiles("gcc", &["-std=c99"], "ffi-tests/c/reads.c");
+    compiles("g++", &["-std=c++11", "-x", "c++"], "ffi-tests/c/reads.c");
 }

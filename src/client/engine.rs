@@ -301,6 +301,10 @@ impl<'a, H: Host> Engine<'a, H> {
                 }
                 Outcome { received: Received::Nothing, hit: self.stack.protocol_hit(packet) }
             }
+            Protocol::IGMP => {
+                self.stack.receive_igmp(packet);
+                Outcome { received: Received::Nothing, hit: self.stack.protocol_hit(packet) }
+            }
             _ => Outcome { received: Received::Nothing, hit: self.stack.receive_other(packet) },
         }
     }

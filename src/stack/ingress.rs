@@ -69,9 +69,8 @@ pub enum Ingress<'f> {
     Packet(Packet<'f>),
 }
 
-/// Bytes beyond the MTU that a frame may have: Ethernet header, VLAN tag, and a frame check sequence that some drivers
-/// leave in.
-const FRAME_EXTRA: usize = 14 + 4 + 4;
+/// Bytes of a frame check sequence, which some drivers leave in.
+const FCS_LEN: usize = 4;
 
 /// What a frame is, once its headers are found right.
 enum Sound<'f> {
@@ -91,10 +90,10 @@ fn check_frame<'f, N: Nic>(
     bytes: &'f [u8],
     flags: RxFlags,
 ) -> Result<Sound<'f>, Counter> {
-    if bytes.len() > usize::from(interface.frame_mtu).saturating_add(FRAME_EXTRA) {
+    let frame = Frame::parse(bytes).map_err(|_| Counter::DropShort)?;
+    if frame.payload().len() > usize::from(interface.frame_mtu).saturating_add(FCS_LEN) {
         return Err(Counter::DropOversize);
     }
-    let frame = Frame::parse(bytes).map_err(|_| Counter::DropShort)?;
     let to = frame.destination();
     if to != interface.mac && !to.is_multicast() {
         return Err(Counter::DropNotOurs);

@@ -1,6 +1,7 @@
 //! One NIC as the stack sees it: hardware address, MTU, link, addresses and groups.
 
 use crate::storage::host::{Nic, NicCaps};
+use crate::storage::time::Instant;
 use crate::wire::ethernet::Address;
 use core::net::Ipv4Addr;
 
@@ -73,6 +74,17 @@ pub struct Probe {
     pub conflict: bool,
 }
 
+/// A multicast group joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The group.
+    pub addr: Ipv4Addr,
+    /// When the next report is due.
+    pub report: Instant,
+    /// Reports still to be sent.
+    pub reports: u8,
+}
+
 /// A NIC and what is configured on it.
 #[derive(Debug)]
 pub struct Interface<N> {
@@ -95,7 +107,7 @@ pub struct Interface<N> {
     /// Set while an address is being probed.
     pub probe: Option<Probe>,
     addresses: heapless::Vec<Cidr, ADDRESSES>,
-    groups: heapless::Vec<Ipv4Addr, GROUPS>,
+    groups: heapless::Vec<Group, GROUPS>,
 }
 
 impl<N: Nic> Interface<N> {
@@ -123,7 +135,7 @@ impl<N: Nic> Interface<N> {
     }
 
     /// The groups joined.
-    pub fn groups(&self) -> &[Ipv4Addr] {
+    pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
@@ -143,17 +155,30 @@ impl<N: Nic> Interface<N> {
         self.addresses.len() != before
     }
 
-    /// Joins a group; `false` when the list is full.
-    pub fn join(&mut self, group: Ipv4Addr) -> bool {
-        let fits = self.groups.contains(&group) || self.groups.push(group).is_ok();
+    /// The groups joined.
+    pub fn each_group(&mut self) -> impl Iterator<Item = &mut Group> {
+        self.groups.iter_mut()
+    }
+
+    /// A group joined.
+    pub fn group_mut(&mut self, addr: Ipv4Addr) -> Option<&mut Group> {
+        self.groups.iter_mut().find(|g| g.addr == addr)
+    }
+
+    /// Joins a group, whose first report is due at `now`; `false` when the list is full.
+    pub fn join(&mut self, addr: Ipv4Addr, now: Instant) -> bool {
+        if self.group_mut(addr).is_some() {
+            return true;
+        }
+        let joined = self.groups.push(Group { addr, report: now, reports: super::igmp::UNSOLICITED_REPORTS }).is_ok();
         self.update_filter();
-        fits
+        joined
     }
 
     /// Leaves a group; `false` when it was not joined.
-    pub fn leave(&mut self, group: Ipv4Addr) -> bool {
+    pub fn leave(&mut self, addr: Ipv4Addr) -> bool {
         let before = self.groups.len();
-        self.groups.retain(|g| *g != group);
+        self.groups.retain(|g| g.addr != addr);
         self.update_filter();
         self.groups.len() != before
     }
@@ -162,7 +187,7 @@ impl<N: Nic> Interface<N> {
         let mut macs: heapless::Vec<[u8; 6], GROUPS> = heapless::Vec::new();
         for group in &self.groups {
             // As many as there are groups: the push cannot fail.
-            let _ = macs.push(Address::for_group(*group).0);
+            let _ = macs.push(Address::for_group(group.addr).0);
         }
         self.nic.set_rx_filter(&macs);
     }
@@ -189,7 +214,7 @@ impl<N: Nic> Interface<N> {
             return Some(Cast::Broadcast);
         }
         if dst.is_multicast() {
-            let member = dst == Ipv4Addr::new(224, 0, 0, 1) || self.groups.contains(&dst);
+            let member = dst == Ipv4Addr::new(224, 0, 0, 1) || self.groups.iter().any(|g| g.addr == dst);
             return member.then_some(Cast::Multicast);
         }
         // RFC 1542 §3.1.1: before an address is known, replies come by unicast to the address being offered.

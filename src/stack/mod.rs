@@ -18,6 +18,7 @@ pub mod egress;
 pub mod frames;
 pub mod hooks;
 pub mod icmp;
+pub mod igmp;
 pub mod ingress;
 pub mod interface;
 pub mod landing;
@@ -89,6 +90,8 @@ pub struct Stack<'a, H: Host> {
     queue: WaitQueue<'a>,
     ident: u16,
     icmp_errors: ErrorLimit,
+    /// When a report of a multicast group is due.
+    igmp_next: Instant,
 }
 
 impl<'a, H: Host> Stack<'a, H> {
@@ -113,6 +116,7 @@ impl<'a, H: Host> Stack<'a, H> {
             landing: landing::Landing::new(memory.landing, memory.staging, memory.staging_timeout),
             ident,
             icmp_errors: ErrorLimit::new(),
+            igmp_next: Instant::NEVER,
         }
     }
 
@@ -205,7 +209,7 @@ impl<'a, H: Host> Stack<'a, H> {
 
     /// The earliest time at which [`Self::tick`] has something to do.
     pub fn deadline(&self) -> Instant {
-        self.neighbours.deadline().min(self.landing.deadline())
+        self.neighbours.deadline().min(self.landing.deadline()).min(self.igmp_next)
     }
 
     /// Does what is due.
@@ -214,6 +218,7 @@ impl<'a, H: Host> Stack<'a, H> {
         if self.wake {
             self.flush_waiting();
         }
+        self.tick_igmp();
         // Each entry has at most one thing to do at one time.
         for _ in 0..=u8::MAX {
             match self.neighbours.due(self.now) {

@@ -89,6 +89,7 @@ counters! {
     DropRpcMalformed = "drop_rpc_malformed", "RPC replies that do not parse, or whose lengths are impossible.";
     DropRpcStale = "drop_rpc_stale", "RPC replies that answer no call, or come from another than who was called.";
     RpcRetransmit = "rpc_retransmit", "RPC calls sent again.";
+    DropIgmpIgnored = "drop_igmp_ignored", "IGMP messages that mean nothing here.";
 }
 
 /// The counters of one stack. They wrap at 2³².
