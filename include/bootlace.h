@@ -1452,7 +1452,7 @@ struct lace_ping {
     uint32_t size;
     /** How often; 0: once. */
     uint32_t count;
-    /** Whom. */
+    /** Whom; its name is looked up, and must live until the operation has ended. */
     struct lace_peer peer;
     /** Bytes of payload; default 56. */
     uint32_t payload;
@@ -1508,10 +1508,11 @@ int lace_ping_init(struct lace_ping *ping, size_t size);
  *
  * Returns the operation; `LACE_EINVAL`, `LACE_EMSGSIZE` for a payload above 65507 bytes; `LACE_EMFILE`,
  * `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ETIMEDOUT`: no answer;
- * `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and `LACE_ECONNREFUSED`, also by ICMP (see its detail); `LACE_EMSGSIZE`:
+ * `LACE_ENOENT`: there is no such name; `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and `LACE_ECONNREFUSED`, also by ICMP (see its detail); `LACE_EMSGSIZE`:
  * more than fits where fragmenting is not allowed.
  */
-lace_op lace_ping_start(lace_stack *net, const struct lace_ping *ping);
+lace_op lace_ping_start(lace_stack *net,
+                        const struct lace_ping *ping);
 
 /**
  * Sets up `*stats`, `size` being `sizeof *stats`.

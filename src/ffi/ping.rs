@@ -5,13 +5,12 @@
 use super::addr::lace_peer;
 use super::guard::{enter, lace_stack};
 use super::op::{Notify, lace_done, lace_op, lace_progress, start};
-use super::results::{LACE_EBADF, LACE_EINVAL, LACE_EOPNOTSUPP, code, status};
+use super::results::{LACE_EBADF, LACE_EINVAL, code, status};
 use super::structs::{Sized32, init, read, writable, write};
 use crate::client::ops::Client;
 use crate::client::ping::{Ping, Request};
 use crate::storage::time::Duration;
 use core::ffi::{c_int, c_void};
-use core::net::Ipv4Addr;
 
 /// What to ask. Set up by `lace_ping_init`; copied at start.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +20,7 @@ pub struct lace_ping {
     pub size: u32,
     /// How often; 0: once.
     pub count: u32,
-    /// Whom.
+    /// Whom; its name is looked up, and must live until the operation has ended.
     pub peer: lace_peer,
     /// Bytes of payload; default 56.
     pub payload: u32,
@@ -79,7 +78,7 @@ pub unsafe extern "C" fn lace_ping_init(ping: *mut lace_ping, size: usize) -> c_
 ///
 /// Returns the operation; `LACE_EINVAL`, `LACE_EMSGSIZE` for a payload above 65507 bytes; `LACE_EMFILE`,
 /// `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ETIMEDOUT`: no answer;
-/// `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and `LACE_ECONNREFUSED`, also by ICMP (see its detail); `LACE_EMSGSIZE`:
+/// `LACE_ENOENT`: there is no such name; `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and `LACE_ECONNREFUSED`, also by ICMP (see its detail); `LACE_EMSGSIZE`:
 /// more than fits where fragmenting is not allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_ping_start(net: *mut lace_stack, ping: *const lace_ping) -> lace_op {
@@ -89,8 +88,9 @@ pub unsafe extern "C" fn lace_ping_start(net: *mut lace_stack, ping: *const lace
     };
     let or = |value, default| Duration::from_millis(u64::from(if value == 0 { default } else { value }));
     start(net, Notify { progress: ping.progress, done: ping.done, ctx: ping.ctx }, |_, _| {
+        let peer = ping.peer.to_server()?;
         let request = Request {
-            dst: host(&ping.peer)?,
+            dst: peer.addr,
             count: ping.count.max(1),
             size: ping.payload as usize,
             interval: or(ping.interval_ms, 1000),
@@ -99,14 +99,13 @@ pub unsafe extern "C" fn lace_ping_start(net: *mut lace_stack, ping: *const lace
             ttl: if ping.ttl == 0 { 64 } else { ping.ttl },
             until_answer: ping.until_answer != 0,
         };
-        Ping::new(request).map(Client::Ping).map_err(code)
+        match peer.name {
+            Some(name) => Ping::named(name, request),
+            None => Ping::new(request),
+        }
+        .map(Client::Ping)
+        .map_err(code)
     })
-}
-
-/// The address of a peer whose name, if any, is an address as text.
-fn host(peer: &lace_peer) -> Result<Ipv4Addr, i32> {
-    let server = peer.to_server()?;
-    if server.name.is_some() { Err(LACE_EOPNOTSUPP) } else { Ok(server.addr) }
 }
 
 /// What came of it so far. Set up by `lace_ping_stats_init`. Times in microseconds.
