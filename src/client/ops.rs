@@ -154,6 +154,12 @@ impl<'a, H: Host> Ops<'a, H> {
         self.slots.at(usize::from(index)).map(|(_, op)| op)
     }
 
+    /// The operation in slot `index`, if the host has not been told everything of it.
+    #[inline]
+    pub fn news(&mut self, index: usize) -> Option<(Key, &mut Op<H>)> {
+        self.slots.at_mut(index).filter(|(_, op)| op.progress_news || op.done_news)
+    }
+
     /// How many operations can run.
     pub fn capacity(&self) -> u8 {
         u8::try_from(self.slots.capacity()).unwrap_or(u8::MAX)

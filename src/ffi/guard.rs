@@ -205,8 +205,21 @@ impl lace_stack {
         }
     }
 
+    /// Whether a callback has asked for something that is not done yet.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.get()
+    }
+
     /// Does what callbacks have asked for, as far as it may be done here.
+    #[inline]
     fn serve(&self) {
+        if self.asked.get() {
+            self.serve_asked();
+        }
+    }
+
+    #[cold]
+    fn serve_asked(&self) {
         // What is done here calls the NIC, which may ask again; it has no more to ask for than there are places.
         for _ in 0..8 {
             if !self.asked.replace(false) {

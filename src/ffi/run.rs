@@ -24,6 +24,8 @@ use core::ffi::c_void;
 
 /// Frames a blocking call takes in one pass.
 const BUDGET: u32 = 32;
+/// Frames of one NIC before it is another's turn.
+const TURN: u32 = 8;
 /// A frame longer than this is none.
 const MAX_FRAME: usize = 65_535 + 22;
 /// Longest time between two looks at the host in blocking calls.
@@ -53,6 +55,10 @@ struct Delivery {
 const NOTHING: Delivery = Delivery { staged: None, datagram: None, hook: None };
 
 impl Delivery {
+    fn is_something(&self) -> bool {
+        self.staged.is_some() || self.datagram.is_some() || self.hook.is_some()
+    }
+
     /// Makes the upcalls.
     fn make(&self, net: &lace_stack) {
         if let Some((handler, datagram)) = &self.datagram
@@ -188,21 +194,33 @@ impl Core {
         self.engine.stack.outstanding() == 0
     }
 
-    /// What the host is to be told of the operation in slot `index`.
-    fn news(&mut self, net: &lace_stack, index: usize) -> Option<(Notify, i32, News)> {
-        let notify = *self.ops.get(index)?;
+    /// What the host is to be told of the next operation from slot `index` on, which moves past those without news.
+    fn news(&mut self, net: &lace_stack, index: &mut usize) -> Option<(Notify, i32, News)> {
+        while let Some(wants_progress) = self.ops.get(*index).map(|notify| notify.progress.is_some()) {
+            if let Some((handle, news)) = self.news_of(net, *index, wants_progress) {
+                return self.ops.get(*index).map(|notify| (*notify, handle, news));
+            }
+            *index += 1;
+        }
+        None
+    }
+
+    /// What is new of the operation in slot `index`: progress first, where that is wanted, then the end.
+    fn news_of(&mut self, net: &lace_stack, index: usize, wants_progress: bool) -> Option<(i32, News)> {
+        let (key, op) = self.engine.ops.news(index)?;
         let handle = net.ops.entries.get(index)?.handle();
-        let (key, _) = net.ops.find(handle).ok()?;
-        let op = self.engine.ops.get_mut(key)?;
-        if core::mem::take(&mut op.progress_news) && notify.progress.is_some() {
+        if net.ops.find(handle).ok()?.0 != key {
+            return None;
+        }
+        if core::mem::take(&mut op.progress_news) && wants_progress {
             let total = op.progress.total.unwrap_or(0);
-            return Some((notify, handle, News::Progress { done: op.progress.done, total }));
+            return Some((handle, News::Progress { done: op.progress.done, total }));
         }
         if !core::mem::take(&mut op.done_news) {
             return None;
         }
         match op.step {
-            Step::Done(result) => Some((notify, handle, News::Done(result_code(result)))),
+            Step::Done(result) => Some((handle, News::Done(result_code(result)))),
             Step::Pending(_) => None,
         }
     }
@@ -223,22 +241,21 @@ pub(super) fn result_code(result: Result<u64, Error>) -> i64 {
 
 /// Tells the host what has become of its operations.
 pub(super) fn tell(net: &lace_stack) {
-    for index in 0..net.ops.entries.len() {
-        // Progress, then the end.
-        for _ in 0..2 {
-            let Some((notify, op, news)) = net.access(|core| core.news(net, index)) else { break };
-            match news {
-                News::Progress { done, total } => {
-                    if let Some(progress) = notify.progress {
-                        // SAFETY: the host vouches for its callback.
-                        net.upcall(Upcall::Other, || unsafe { progress(notify.ctx, op, done, total) });
-                    }
+    let mut index = 0;
+    // Each tells of progress, then of its end.
+    for _ in 0..2 * net.ops.entries.len() {
+        let Some((notify, op, news)) = net.access(|core| core.news(net, &mut index)) else { break };
+        match news {
+            News::Progress { done, total } => {
+                if let Some(progress) = notify.progress {
+                    // SAFETY: the host vouches for its callback.
+                    net.upcall(Upcall::Other, || unsafe { progress(notify.ctx, op, done, total) });
                 }
-                News::Done(result) => {
-                    if let Some(done) = notify.done {
-                        // SAFETY: as above.
-                        net.upcall(Upcall::Other, || unsafe { done(notify.ctx, op, result) });
-                    }
+            }
+            News::Done(result) => {
+                if let Some(done) = notify.done {
+                    // SAFETY: as above.
+                    net.upcall(Upcall::Other, || unsafe { done(notify.ctx, op, result) });
                 }
             }
         }
@@ -252,30 +269,60 @@ pub(super) fn deliver(net: &lace_stack, nic: NicId, frame: &lace_frame) {
     net.access(|core| core.take(net, nic, frame)).make(net);
 }
 
-/// Takes what one NIC has: at most one frame that it lends, or what it pushes when asked. How many frames.
-fn take_from(net: &lace_stack, index: usize) -> u32 {
+/// What a NIC gave.
+struct Took {
+    frames: u32,
+    /// It has no more.
+    empty: bool,
+}
+
+/// Takes what one NIC has: what it pushes when asked, and at most `most` frames that it lends.
+fn take_from(net: &lace_stack, index: usize, most: u32) -> Took {
     let nic = NicId(index as u8);
-    let Some(calls) = net.access(|core| core.engine.stack.interface(nic).map(|i| i.nic.calls)) else { return 0 };
+    let calls = net.access(|core| {
+        let calls = &core.engine.stack.interface(nic)?.nic.calls;
+        Some((calls.ctx, calls.pump, calls.recv, calls.release))
+    });
+    let Some((ctx, pump, recv, release)) = calls else { return Took { frames: 0, empty: true } };
     let before = net.inputs.get();
-    if let Some(pump) = calls.pump {
+    if let Some(pump) = pump {
         // SAFETY: the host vouches for its callback.
-        net.upcall(Upcall::Pump, || unsafe { pump(calls.ctx) });
+        net.upcall(Upcall::Pump, || unsafe { pump(ctx) });
     }
     let pushed = net.inputs.get().wrapping_sub(before);
-    let Some(recv) = calls.recv else { return pushed };
+    let Some(recv) = recv else { return Took { frames: pushed, empty: pushed == 0 } };
+    let give_back = |frame: &lace_frame| {
+        if let Some(release) = release {
+            // SAFETY: the host vouches for its callback; nothing of the frame is used any more.
+            unsafe { release(ctx, frame) };
+        }
+    };
     let mut frame = lace_frame { data: core::ptr::null(), len: 0, flags: 0, cookie: 0 };
+    let mut taken = 0;
+    let mut empty = false;
+    // Frames of which nobody is to be told are taken one behind the other.
     let delivery = net.access(|core| {
-        // SAFETY: the host vouches for its callback; it fills in the frame.
-        let got = unsafe { recv(calls.ctx, &raw mut frame) };
-        (got > 0).then(|| core.take(net, nic, &frame))
+        while taken < most {
+            // SAFETY: the host vouches for its callback; it fills in the frame.
+            if unsafe { recv(ctx, &raw mut frame) } <= 0 {
+                // Not asked again in this pass: on many boards that is dear.
+                empty = pushed == 0;
+                break;
+            }
+            taken += 1;
+            let delivery = core.take(net, nic, &frame);
+            if delivery.is_something() || net.is_asked() {
+                return Some(delivery);
+            }
+            give_back(&frame);
+        }
+        None
     });
-    let Some(delivery) = delivery else { return pushed };
-    delivery.make(net);
-    if let Some(release) = calls.release {
-        // SAFETY: the host vouches for its callback; nothing of the frame is used any more.
-        net.access(|_| unsafe { release(calls.ctx, &raw const frame) });
+    if let Some(delivery) = delivery {
+        delivery.make(net);
+        net.access(|_| give_back(&frame));
     }
-    pushed.saturating_add(1)
+    Took { frames: pushed.saturating_add(taken), empty }
 }
 
 /// One pass, between `begin` and `end`. At most `budget` frames, but whatever a `pump` pushes at once.
@@ -291,9 +338,9 @@ pub(super) fn pass(net: &lace_stack, budget: u32) -> Pass {
     let mut left = budget.max(1);
     let mut idle = 0;
     while left > 0 && idle < nics {
-        let took = take_from(net, at);
-        left = left.saturating_sub(took);
-        idle = if took > 0 { 0 } else { idle + 1 };
+        let took = take_from(net, at, left.min(TURN));
+        left = left.saturating_sub(took.frames);
+        idle = if took.empty { idle + 1 } else { 0 };
         at = if at + 1 < nics { at + 1 } else { 0 };
     }
     let empty = idle >= nics;

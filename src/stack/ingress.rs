@@ -83,7 +83,7 @@ enum Sound<'f> {
 }
 
 /// Checks the Ethernet header.
-#[inline]
+#[inline(always)] // It has one caller, and what it returns is large.
 fn check_frame<'f, N: Nic>(
     interface: &Interface<N>,
     nic: NicId,
@@ -113,7 +113,7 @@ fn check_frame<'f, N: Nic>(
 }
 
 /// Checks the IPv4 header.
-#[inline]
+#[inline(always)] // As above.
 fn check_ipv4<'f, N: Nic>(
     interface: &Interface<N>,
     nic: NicId,
