@@ -37,6 +37,9 @@ pub enum Client<H: Host> {
     /// TFTP, receiving.
     #[cfg(feature = "tftp")]
     TftpGet(super::tftp::Get<H>),
+    /// TFTP, sending.
+    #[cfg(feature = "tftp")]
+    TftpPut(super::tftp::Put<H>),
     /// A file that is read in pieces.
     #[cfg(feature = "tftp")]
     File(super::file::File<H>),
@@ -64,6 +67,8 @@ macro_rules! each_client {
             Client::NfsGet($c) => $call,
             #[cfg(feature = "tftp")]
             Client::TftpGet($c) => $call,
+            #[cfg(feature = "tftp")]
+            Client::TftpPut($c) => $call,
             #[cfg(feature = "tftp")]
             Client::File($c) => $call,
             Client::Nothing($c, _) => $call,

@@ -268,9 +268,9 @@ impl TftpServer {
         t.tries = 0;
         t.deadline = now + t.timeout;
         if distance != 0 {
-            // A gap is told once; what came before is acknowledged again in lock-step only.
+            // A gap is told once; the last block again means that its acknowledgement was lost.
             let gap = distance < 0x8000 && t.gap_told != t.received + 1;
-            if gap || (distance >= 0x8000 && t.window == 1) {
+            if gap || wire == t.received as u16 {
                 t.gap_told = t.received + 1;
                 t.acked = t.received;
                 self.acks += 1;

@@ -13,7 +13,7 @@
 )]
 
 use crate::stack::Stack;
-use crate::stack::egress::{L4Header, L4Sum, Packet as Outgoing, TxError, pseudo_header, span_len};
+use crate::stack::egress::{Fill, L4Header, L4Sum, Packet as Outgoing, TxError, pseudo_header, span_len};
 use crate::stack::icmp::IcmpError;
 use crate::stack::ingress::Packet;
 use crate::stack::interface::NicId;
@@ -290,6 +290,23 @@ impl<'a> Udp<'a> {
         send(stack, socket, dst, body, queue)
     }
 
+    /// Sends a datagram whose payload, `len` bytes, is written by `fill`: see [`Stack::send_filled`].
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub fn send_filled<H: Host>(
+        &self,
+        stack: &mut Stack<'_, H>,
+        key: Key,
+        dst: Endpoint,
+        len: usize,
+        fill: &mut Fill<'_>,
+    ) -> core::result::Result<(), TxError> {
+        let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
+        let header = header_of(socket, dst, len)?;
+        stack.send_filled(&packet_of(socket, dst, &header, &[], false), len, fill)
+    }
+
     /// Puts a datagram into its socket's queue; `false` when there is no room. A client's socket gets a free queue when it
     /// first needs one.
     pub fn enqueue(&mut self, key: Key, meta: Meta, payload: &[u8]) -> bool {
@@ -352,10 +369,27 @@ pub fn send<H: Host>(
     body: &[Span<'_, H::Memory>],
     queue: bool,
 ) -> core::result::Result<(), TxError> {
-    let len: usize = body.iter().map(span_len).sum();
+    let header = header_of(socket, dst, body.iter().map(span_len).sum())?;
+    stack.send(&packet_of(socket, dst, &header, body, queue))
+}
+
+/// The header of a datagram with a payload of `len` bytes, its checksum zero.
+#[inline]
+fn header_of(socket: &Socket, dst: Endpoint, len: usize) -> core::result::Result<[u8; udp::HEADER_LEN], TxError> {
     let payload_len = u16::try_from(len).map_err(|_| TxError::TooBig(usize::from(u16::MAX)))?;
     let header = udp::Repr { source_port: socket.local.port, destination_port: dst.port, payload_len };
-    stack.send(&Outgoing {
+    Ok(header.emit([0; 2]))
+}
+
+#[inline]
+fn packet_of<'p, M>(
+    socket: &Socket,
+    dst: Endpoint,
+    header: &'p [u8; udp::HEADER_LEN],
+    body: &'p [Span<'p, M>],
+    queue: bool,
+) -> Outgoing<'p, M> {
+    Outgoing {
         src: socket.local.addr,
         dst: dst.addr,
         nic: socket.nic,
@@ -363,11 +397,11 @@ pub fn send<H: Host>(
         ttl: socket.ttl,
         tos: socket.tos,
         dont_fragment: socket.dont_fragment,
-        header: L4Header::new(&header.emit([0; 2]), L4Sum::Udp(6)),
+        header: L4Header::new(header, L4Sum::Udp(6)),
         body,
         token: Token(0),
         queue,
-    })
+    }
 }
 
 /// The sum of what the checksum of `datagram` covers ahead of its payload.

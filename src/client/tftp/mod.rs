@@ -1,14 +1,18 @@
-//! TFTP (RFC 1350) with options (RFC 2347, 2348, 2349) and windows (RFC 7440): `get` receives a file. `session` holds
-//! what is common to both directions, `window` which blocks have come, `dest` where they go, `rtt` the timer, `dally`
-//! what outlives a transfer.
+//! TFTP (RFC 1350) with options (RFC 2347, 2348, 2349) and windows (RFC 7440): `get` receives a file, `put` sends one.
+//! `transfer` is the way of both from the server's name to the end, `session` their dealings with the server, `receive`
+//! and `send` what happens between. Beside them, `window` holds which blocks have come, `dest` where they go, `supply`
+//! where they come from, `netascii` converts lines, `rtt` sets the timer, `dally` keeps what outlives a transfer.
 
 pub mod dally;
 mod dest;
 pub mod get;
 mod netascii;
+pub mod put;
 mod receive;
 mod rtt;
+mod send;
 mod session;
+mod supply;
 mod transfer;
 mod window;
 
@@ -22,6 +26,7 @@ pub use crate::wire::tftp::Mode;
 pub use dally::Shared;
 pub(crate) use dest::Taken;
 pub use get::{Get, Request};
+pub use put::Put;
 
 /// Window asked for when none is given, in blocks.
 pub const DEFAULT_WINDOW: u16 = 32;

@@ -50,6 +50,8 @@ pub enum Room {
     Kept(usize),
     /// A ring of so many bytes.
     Ring(usize),
+    /// They come from a source; `true`: as spans, which can be fragmented.
+    Source(bool),
 }
 
 /// What an option acknowledgement came to.
@@ -153,13 +155,14 @@ impl Session {
         let addr = self.server.addr;
         let overhead = UDP_HEADER_LEN.saturating_add(DATA_HEADER_LEN);
         let most = match room {
-            Room::Region | Room::Passing => usize::MAX,
+            Room::Region | Room::Passing | Room::Source(_) => usize::MAX,
             Room::Kept(bytes) | Room::Ring(bytes) => bytes,
         };
         let clamp = |bytes: usize| bytes.min(most).clamp(8, 65_464) as u16;
         self.whole = clamp(cx.stack.path_room(addr, None)?.saturating_sub(overhead));
         let limit = match room {
-            Room::Ring(_) => self.whole,
+            Room::Ring(_) | Room::Source(false) => self.whole,
+            Room::Source(true) => clamp(usize::MAX),
             _ => clamp(cx.stack.receive_room(addr, None, room == Room::Region)?.saturating_sub(overhead)),
         };
         let known = cx.shared.tftp.servers.get(addr);

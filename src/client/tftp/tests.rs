@@ -1,4 +1,5 @@
 //! TFTP as packet scripts, and over the simulated link.
 
 mod scripts;
+mod sending;
 mod simulated;

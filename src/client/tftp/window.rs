@@ -5,6 +5,11 @@
 /// Blocks from the next one on that are remembered when they come early.
 pub const AHEAD: u64 = 64;
 
+/// How far block number `wire` lies beyond `block`, modulo 65536.
+pub fn distance(block: u64, wire: u16) -> u16 {
+    wire.wrapping_sub(block as u16)
+}
+
 /// What a block number means to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
