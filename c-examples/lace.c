@@ -17,7 +17,7 @@ static const struct {
 	int (*run)(struct tool *, int, char **);
 	const char *usage;
 } commands[] = {
-	{ "dhcp", lace_cmd_dhcp, "dhcp [--timeout MS]" },
+	{ "dhcp", lace_cmd_dhcp, "dhcp [--timeout MS] [--pxe ARCHITECTURE]" },
 	{ "dns", lace_cmd_dns, "dns [--timeout MS] NAME" },
 	{ "ping", lace_cmd_ping, "ping [-c COUNT] [-i MS] [-s SIZE] [-W MS] HOST" },
 	{ "tftp", lace_cmd_tftp, "tftp get [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [-o FILE] [--sha256] [--room BYTES] HOST PATH" },

@@ -56,35 +56,52 @@ static void show_lease(const struct lace_lease *lease)
 		printf("lease %u s\n", (unsigned)lease->lease_s);
 }
 
-int tool_dhcp(struct tool *tool, uint32_t timeout_ms)
+static int get_lease(struct tool *tool, const struct lace_dhcp *dhcp)
 {
-	struct lace_dhcp dhcp;
 	int64_t n;
 
-	lace_dhcp_init(&dhcp, sizeof dhcp);
-	dhcp.timeout_ms = timeout_ms;
 	lace_lease_init(&tool->lease, sizeof tool->lease);
-	n = lace_dhcp(tool->net, tool->nic, &dhcp, &tool->lease);
+	n = lace_dhcp(tool->net, tool->nic, dhcp, &tool->lease);
 	if (n < 0)
 		return tool_failed("dhcp", n);
 	tool->leased = 1;
 	return 0;
 }
 
+int tool_dhcp(struct tool *tool, uint32_t timeout_ms)
+{
+	struct lace_dhcp dhcp;
+
+	lace_dhcp_init(&dhcp, sizeof dhcp);
+	dhcp.timeout_ms = timeout_ms;
+	return get_lease(tool, &dhcp);
+}
+
 int lace_cmd_dhcp(struct tool *tool, int argc, char **argv)
 {
-	static const struct option longs[] = { { "timeout", required_argument, NULL, 't' }, { NULL, 0, NULL, 0 } };
-	uint32_t timeout_ms = 0;
+	static const struct option longs[] = {
+		{ "timeout", required_argument, NULL, 't' },
+		{ "pxe", required_argument, NULL, 'p' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct lace_dhcp dhcp;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "t:", longs, NULL)) != -1) {
-		if (c != 't')
+	lace_dhcp_init(&dhcp, sizeof dhcp);
+	while ((c = getopt_long(argc, argv, "t:p:", longs, NULL)) != -1) {
+		if (c == 't') {
+			dhcp.timeout_ms = (uint32_t)tool_number(optarg, 1, 3600000);
+		} else if (c == 'p') {
+			dhcp.pxe = 1;
+			dhcp.has_arch = 1;
+			dhcp.arch = (uint16_t)tool_number(optarg, 0, 65535);
+		} else {
 			return 2;
-		timeout_ms = (uint32_t)tool_number(optarg, 1, 3600000);
+		}
 	}
 	if (optind != argc)
 		return 2;
-	if (tool_dhcp(tool, timeout_ms))
+	if (get_lease(tool, &dhcp))
 		return 1;
 	show_lease(&tool->lease);
 	return 0;

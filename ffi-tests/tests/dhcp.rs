@@ -74,3 +74,44 @@ fn no_server() {
     assert_eq!(done.code, 1, "{done:?}");
     assert!(done.took > Duration::from_secs(2) && done.took < Duration::from_secs(6), "{:?}", done.took);
 }
+
+#[test]
+fn a_boot_menu_of_dnsmasq() {
+    let Some(lab) = Lab::new("a_boot_menu_of_dnsmasq", &["dnsmasq", "gcc"]) else { return };
+    lab.tap("tap0", "10.77.0.1/24");
+    let extra = ["pxe-prompt=\"which\",5", "pxe-service=x86PC,\"One\",one", "pxe-service=x86PC,\"Two\",two"];
+    let server = Dnsmasq { extra: extra.map(String::from).to_vec(), ..Dnsmasq::new("tap0") }.start(&lab);
+    let done = lab.run(with(bare_lace("--tap tap0"), "dhcp --pxe 0"), LIMIT).ok();
+    assert!(done.stdout.lines().any(|l| l == "boot-file one.0"), "{}\n{}", done.stdout, server.log());
+    assert!(done.stdout.lines().any(|l| l == "boot-server 10.77.0.1"), "{}", done.stdout);
+    assert!(server.log().contains("PXE(tap0)"), "{}", server.log());
+}
+
+/// The address from one server, the boot file from another that gives no addresses.
+#[test]
+fn a_proxy_beside_the_address_server() {
+    let Some(lab) = Lab::new("a_proxy_beside_the_address_server", &["dnsmasq", "dhcpd", "gcc"]) else { return };
+    lab.ip("link add br0 type bridge");
+    lab.ip("addr add 10.77.0.1/24 dev br0");
+    lab.ip("link set br0 up");
+    lab.tap("tap0", "");
+    lab.ip("link set tap0 master br0");
+    lab.ip("link add s0 type veth peer name p0");
+    lab.sh("ethtool", "-K s0 tx off");
+    lab.sh("ethtool", "-K p0 tx off");
+    lab.ip("link set s0 master br0 up");
+    let other = lab.peer("elsewhere");
+    other.take(&lab, "p0", "10.77.0.2/24");
+    let conf = "keep-in-foreground\nlog-facility=-\nport=0\nuser=root\ninterface=p0\nlog-dhcp\n\
+                dhcp-range=10.77.0.0,proxy\npxe-service=x86PC,\"One\",one,10.77.0.2\n";
+    let conf = lab.write("proxy.conf", conf);
+    let mut proxy = lab.spawn("proxy", other.command("dnsmasq", &format!("-C {}", conf.display())));
+    proxy.wait_ready(Duration::from_secs(10), |p| p.log().contains("started"));
+    let server = IscDhcpd::new("br0").start(&lab);
+    let done = lab.run(with(bare_lace("--tap tap0"), "dhcp --pxe 0"), LIMIT).ok();
+    let said = |line: &str| done.stdout.lines().any(|l| l == line);
+    assert!(said("server 10.77.0.1") && said("lease 3600 s") && said("router 10.77.0.1"), "{}", done.stdout);
+    assert!(said("boot-file one.0") && said("boot-server 10.77.0.2"), "{}\n{}", done.stdout, proxy.log());
+    assert!(server.log().contains("DHCPACK"), "{}", server.log());
+    assert!(proxy.log().contains("PXE(p0)"), "{}", proxy.log());
+}

@@ -455,7 +455,7 @@ impl Client {
         // A server that grants another address than it was asked for is not believed.
         let terms = Terms::read(message, since, None).filter(|t| t.addr == addr).ok_or(Counter::DropDhcpUnusable)?;
         bind::apply(env, message, &terms, &self.config, false);
-        if self.config.pxe && !self.boot.is_known() && pxe::is_pxe(message) && !pxe::has_file(message) {
+        if self.config.pxe && !self.boot.is_known() && pxe::is_pxe(message) {
             self.boot.take_lease(message, terms.server);
         }
         if self.config.probe {

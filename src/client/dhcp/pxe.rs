@@ -67,6 +67,11 @@ struct Vendor {
 }
 
 impl Vendor {
+    /// Whether a boot server is to be asked, even where `message` names a file (PXE 2.1 table 2-1, tag 6).
+    fn leads_on(&self, message: &Message<'_>) -> bool {
+        self.item.is_some() && !(self.use_file && has_file(message))
+    }
+
     fn read(message: &Message<'_>) -> Vendor {
         let mut buf = [0; VENDOR_LEN];
         let len = message.copy_option(code::VENDOR_SPECIFIC, &mut buf).unwrap_or(0);
@@ -120,17 +125,17 @@ impl Boot {
         }
         self.known = true;
         let vendor = Vendor::read(message);
-        if !has_file(message) || (vendor.item.is_some() && !vendor.use_file && vendor.server.is_some()) {
+        if !has_file(message) || vendor.leads_on(message) {
             self.item = vendor.item;
             self.server = Some(Endpoint { addr: vendor.server.unwrap_or(proxy), port: PORT });
         }
         true
     }
 
-    /// Takes the lease of a server that speaks PXE itself and named no file: its boot servers are asked, if it has any.
+    /// Takes the lease of a server that speaks PXE itself: its boot servers are asked, if it has any.
     pub(super) fn take_lease(&mut self, message: &Message<'_>, server: Ipv4Addr) {
         let vendor = Vendor::read(message);
-        if vendor.item.is_some() {
+        if vendor.leads_on(message) {
             self.known = true;
             self.item = vendor.item;
             self.server = Some(Endpoint { addr: vendor.server.unwrap_or(server), port: PORT });

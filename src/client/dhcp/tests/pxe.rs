@@ -213,6 +213,22 @@ fn an_address_server_that_has_boot_servers_sends_the_client_there() {
     s.rig.advance(60);
     let boot = s.asked();
     assert_eq!((boot.udp.dst, boot.udp.dst_port), (BOOT.ip, 4011));
+    // A file beside the menu counts if the server says so, else the menu does.
+    for (control, asks) in [(7, 1), (8, 0)] {
+        let mut menu = MENU;
+        menu[2] = control;
+        let mut s = Script::new(|r| (r.pxe, r.proxy_wait) = (true, Some(Duration::ZERO)));
+        s.negotiate(
+            |o| o,
+            |mut a| {
+                a.file = b"boot.efi".to_vec();
+                a.with(code::VENDOR_CLASS, b"PXEClient").with(43, &menu)
+            },
+        );
+        s.rig.know(BOOT);
+        s.rig.advance(60);
+        assert_eq!(s.all().len(), asks, "control {control}");
+    }
     // A menu whose first item is the local disk asks nobody.
     let local = [9, 4, 0, 0, 1, b'x', 8, 7, 0x80, 1, 1, 10, 0, 0, 4, 255];
     let mut s = Script::new(|r| (r.pxe, r.proxy_wait) = (true, Some(Duration::ZERO)));
