@@ -11,7 +11,7 @@ fn main() {
 #[cfg(feature = "header")]
 const SECTIONS: &[&str] = &[
     "results", "addr", "config", "host", "nic", "stack", "net", "udp", "hook", "op", "sink", "dhcp", "dns", "lookup",
-    "ping", "tftp", "stats",
+    "ping", "tftp", "file", "stats",
 ];
 
 #[cfg(feature = "header")]

@@ -842,8 +842,8 @@ int lace_udp_close(lace_stack *net, lace_udp socket);
  * then sends from there, and receives what comes there. On a NIC without an address it sends from 0.0.0.0 and
  * receives whatever is sent to its hardware address.
  *
- * Returns 0; `LACE_EADDRINUSE`: another socket has the port on that NIC; `LACE_EADDRNOTAVAIL`: `ip` is not the stack's;
- * `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+ * Returns 0; `LACE_EADDRINUSE`: another socket has the port on that NIC; `LACE_EADDRNOTAVAIL`: `ip` is not the
+ * stack's; `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
  */
 int lace_udp_bind(lace_stack *net, lace_udp socket, lace_nic_id nic, const struct lace_ip *ip, uint16_t port);
 
@@ -1143,6 +1143,53 @@ struct lace_sink {
 };
 
 /**
+ * Fills the `len` bytes at `buffer`, *borrowed for the call*, from byte `offset` of the file on. The same bytes may
+ * be asked for again, and must be the same. Leaf.
+ *
+ * Returns how many bytes were given, 1 to `len`; 0 only at the end of the file. Negative: sending ends there with
+ * that result.
+ */
+typedef int64_t (*lace_read)(void *ctx, uint64_t offset, void *buffer, uint32_t len);
+
+/**
+ * Lends memory of the file's own that holds at least one and at most `len` bytes from byte `offset` on: sets
+ * `*page`. It must not change *until release*. The same bytes may be asked for again. Leaf.
+ *
+ * Returns how many bytes are lent, 1 to `len`; 0 only at the end of the file. Negative: sending ends there with that
+ * result.
+ */
+typedef int64_t (*lace_map)(void *ctx, uint64_t offset, uint32_t len, const void **page);
+
+/**
+ * Gives back the `len` bytes at `page` that `map` lent for `offset`: they were acknowledged, and no NIC holds them.
+ * Leaf.
+ */
+typedef void (*lace_unmap)(void *ctx, uint64_t offset, const void *page, uint32_t len);
+
+/**
+ * Where sent bytes come from. Set up by `lace_source_memory`, `lace_source_read` or `lace_source_map`; copied by the
+ * call that starts an operation. What it names must live until the operation has ended.
+ */
+struct lace_source {
+    /** Size of this struct. */
+    uint32_t size;
+    /** 1: memory; 2: read; 3: map. */
+    uint32_t kind;
+    /** The region. */
+    const void *memory;
+    /** Bytes of the region. */
+    uint64_t len;
+    /** The callback that fills. */
+    lace_read read;
+    /** The callback that lends. */
+    lace_map map;
+    /** The callback that is given pages back. */
+    lace_unmap release;
+    /** Passed to them. */
+    void *ctx;
+};
+
+/**
  * Sets up `*sink` (`size` is `sizeof *sink`) to put bytes into the `len` bytes at `memory`. Nothing beyond them is
  * ever written; bytes behind what an operation confirmed are undefined afterwards. What does not fit ends the
  * operation with `LACE_EFBIG`.
@@ -1165,6 +1212,28 @@ int lace_sink_write(struct lace_sink *sink, size_t size, lace_write write, void 
  * Returns 0; `LACE_EINVAL` for a wrong size.
  */
 int lace_sink_discard(struct lace_sink *sink, size_t size);
+
+/**
+ * Sets up `*source` (`size` is `sizeof *source`) to be the `len` bytes at `memory`, which a gathering NIC sends from
+ * where they lie.
+ *
+ * Returns 0; `LACE_EINVAL` for a wrong size; `LACE_EFAULT` for memory that contains address 0 or wraps.
+ */
+int lace_source_memory(struct lace_source *source, size_t size, const void *memory, size_t len);
+
+/**
+ * Sets up `*source` (`size` is `sizeof *source`) to ask `read` for bytes.
+ *
+ * Returns 0; `LACE_EINVAL` for a wrong size; `LACE_EFAULT` without `read`.
+ */
+int lace_source_read(struct lace_source *source, size_t size, lace_read read, void *ctx);
+
+/**
+ * Sets up `*source` (`size` is `sizeof *source`) to have `map` lend pages; `release` may be NULL.
+ *
+ * Returns 0; `LACE_EINVAL` for a wrong size; `LACE_EFAULT` without `map`.
+ */
+int lace_source_map(struct lace_source *source, size_t size, lace_map map, lace_unmap release, void *ctx);
 
 /* ----------------------------------------------------------------------------
  * DHCP
@@ -1424,19 +1493,19 @@ int lace_dns_init(struct lace_dns *dns, size_t size);
  * `lace_dns_address`.
  *
  * Returns the operation; `LACE_EFAULT` without a name; `LACE_EINVAL` for an empty one; `LACE_ENAMETOOLONG`;
- * `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`: there is no such
- * name, or it has no address; `LACE_EINVAL`: no name can be like that; `LACE_ENETUNREACH`: there is no server to ask;
- * `LACE_ETIMEDOUT`: nobody answered; `LACE_ECONNREFUSED`, `LACE_EACCES`, `LACE_EREMOTEIO`: every server failed, the last
- * one so (see the detail); `LACE_ELOOP`: too many aliases; `LACE_EOPNOTSUPP`: the answer does not fit a datagram.
+ * `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`: there is no
+ * such name, or it has no address; `LACE_EINVAL`: no name can be like that; `LACE_ENETUNREACH`: there is no server
+ * to ask; `LACE_ETIMEDOUT`: nobody answered; `LACE_ECONNREFUSED`, `LACE_EACCES`, `LACE_EREMOTEIO`: every server
+ * failed, the last one so (see the detail); `LACE_ELOOP`: too many aliases; `LACE_EOPNOTSUPP`: the answer does not
+ * fit a datagram.
  */
-lace_op lace_dns_start(lace_stack *net,
-                       const struct lace_dns *dns);
+lace_op lace_dns_start(lace_stack *net, const struct lace_dns *dns);
 
 /**
  * Address number `index`, from 0, that a lookup has found, in the server's order: into `*ip`.
  *
- * Returns 0; `LACE_EADDRNOTAVAIL`: there are no more; `LACE_EINVAL` for an operation that is no lookup; `LACE_EFAULT`,
- * `LACE_EBADF`, `LACE_EBUSY`.
+ * Returns 0; `LACE_EADDRNOTAVAIL`: there are no more; `LACE_EINVAL` for an operation that is no lookup;
+ * `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
  */
 int lace_dns_address(lace_stack *net, lace_op op, uint32_t index, struct lace_ip *ip);
 
@@ -1508,11 +1577,10 @@ int lace_ping_init(struct lace_ping *ping, size_t size);
  *
  * Returns the operation; `LACE_EINVAL`, `LACE_EMSGSIZE` for a payload above 65507 bytes; `LACE_EMFILE`,
  * `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ETIMEDOUT`: no answer;
- * `LACE_ENOENT`: there is no such name; `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and `LACE_ECONNREFUSED`, also by ICMP (see its detail); `LACE_EMSGSIZE`:
- * more than fits where fragmenting is not allowed.
+ * `LACE_ENOENT`: there is no such name; `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and `LACE_ECONNREFUSED`, also by
+ * ICMP (see its detail); `LACE_EMSGSIZE`: more than fits where fragmenting is not allowed.
  */
-lace_op lace_ping_start(lace_stack *net,
-                        const struct lace_ping *ping);
+lace_op lace_ping_start(lace_stack *net, const struct lace_ping *ping);
 
 /**
  * Sets up `*stats`, `size` being `sizeof *stats`.
@@ -1561,8 +1629,8 @@ struct lace_tftp_get {
     uint32_t retries;
     /** How long a `write` sink may take nothing before the transfer fails, in milliseconds; 0: 120000. */
     uint32_t sink_stall_ms;
-    /** 0. */
-    uint32_t reserved;
+    /** 1: convert line ends (mode netascii); 0: bytes as they are (mode octet). */
+    uint32_t netascii;
     /** Optional: bytes confirmed, of the file's size if the server tells it. */
     lace_progress progress;
     /** Optional. */
@@ -1597,6 +1665,77 @@ lace_op lace_tftp_get_start(lace_stack *net, const struct lace_tftp_get *get, co
  * Returns 0; `LACE_EINVAL` for an operation that is no TFTP transfer; `LACE_EBADF`, `LACE_EBUSY`.
  */
 int lace_tftp_agreed(lace_stack *net, lace_op op, uint16_t *blksize, uint16_t *windowsize);
+
+/* ----------------------------------------------------------------------------
+ * Files
+ *
+ * A file at a TFTP server, read in pieces, as a file system driver wants it. The transfer runs ahead of the reader
+ * into memory that the reader lends; what fits the reader's own buffer lands there directly. An open file is an
+ * operation: `lace_op_detail` says why it failed, `lace_op_close` closes it.
+ */
+
+/** Names an open file: an operation. */
+typedef lace_op lace_file;
+
+/**
+ * Opens the file that `*get` names. `progress` and `done` are called as for a transfer; `done` when it was closed by
+ * an error. The `len` bytes at `readahead`, at least 512, are *lent until* the file is closed; a few blocks more
+ * than the window make the transfer run at full speed.
+ *
+ * Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; `LACE_ENOMEM`: too little
+ * memory; else as `lace_tftp_get_start`.
+ */
+lace_file lace_file_open_start(lace_stack *net, const struct lace_tftp_get *get, void *readahead, size_t len);
+
+/**
+ * Begins to read `len` bytes from the file's position on into the memory at `buffer`, *lent until* the read has
+ * ended.
+ *
+ * Returns 0; `LACE_EAGAIN`: a read is under way; `LACE_EFAULT`; `LACE_EBADF`; `LACE_EBUSY`; what the file ended
+ * with.
+ */
+int lace_file_read_start(lace_stack *net, lace_file file, void *buffer, size_t len);
+
+/**
+ * What has become of the read that was begun last: told once.
+ *
+ * Returns the number of bytes read, less than asked for only at the end of the file, where it is 0; `LACE_EAGAIN`
+ * while it goes on, or the file is still being opened; 0 also when the file is open and nothing was asked for;
+ * `LACE_EBADF`; `LACE_EBUSY`; what the file ended with, as from `lace_tftp_get_start`.
+ */
+int64_t lace_file_status(lace_stack *net, lace_file file);
+
+/**
+ * Polls until the read that was begun last has ended, or else the file is open, looking at `host.poll` meanwhile.
+ *
+ * Returns as `lace_file_status`; `LACE_EINTR` when `host.poll` ended it: the read is given up, the file stays open
+ * at the position where it was; `LACE_ECANCELED` when the stack was stopped; `LACE_EBUSY` from a callback. A
+ * negative `file`, such as a failed open gives, is returned as it is.
+ */
+int64_t lace_file_wait(lace_stack *net, lace_file file);
+
+/**
+ * Moves the position at which the next read begins; beyond the end reads get nothing. Forwards, what lies between is
+ * passed over; backwards, the file is asked for again, for TFTP knows no offsets.
+ *
+ * Returns 0; `LACE_EAGAIN`: a read is under way; `LACE_EBADF`; `LACE_EBUSY`; what the file ended with.
+ */
+int lace_file_seek(lace_stack *net, lace_file file, uint64_t position);
+
+/**
+ * Where the next read begins.
+ *
+ * Returns that; `LACE_EBADF`; `LACE_EBUSY`; what the file ended with.
+ */
+int64_t lace_file_position(lace_stack *net, lace_file file);
+
+/**
+ * Bytes of the file.
+ *
+ * Returns that; `LACE_ENODATA` while it is not known: some servers do not tell before the end; `LACE_EBADF`;
+ * `LACE_EBUSY`; what the file ended with.
+ */
+int64_t lace_file_size(lace_stack *net, lace_file file);
 
 /* ----------------------------------------------------------------------------
  * Statistics

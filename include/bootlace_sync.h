@@ -83,6 +83,31 @@ static inline int64_t lace_tftp_get(lace_stack *net, const struct lace_tftp_get 
 	return lace_tftp_get_detail(net, get, sink, (struct lace_detail *)0);
 }
 
+/* Opens a file: see lace_file_open_start. Returns the file, open, or why not. */
+static inline lace_file lace_file_open(lace_stack *net, const struct lace_tftp_get *get, void *readahead, size_t len)
+{
+	lace_file file = lace_file_open_start(net, get, readahead, len);
+	int64_t result = lace_file_wait(net, file);
+
+	if (file >= 0 && result < 0)
+		lace_op_close(net, file);
+	return result < 0 ? (lace_file)result : file;
+}
+
+/* Reads from a file: see lace_file_read_start. Returns the bytes read, less than len only at the end, or why not. */
+static inline int64_t lace_file_read(lace_stack *net, lace_file file, void *buffer, size_t len)
+{
+	int rc = lace_file_read_start(net, file, buffer, len);
+
+	return rc < 0 ? rc : lace_file_wait(net, file);
+}
+
+/* Closes a file; its memory for reading ahead belongs to the caller again. */
+static inline int lace_file_close(lace_stack *net, lace_file file)
+{
+	return lace_op_close(net, file);
+}
+
 #ifdef __cplusplus
 }
 #endif

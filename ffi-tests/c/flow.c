@@ -645,6 +645,76 @@ static void tftp_errors(void)
 	wire_down(&w);
 }
 
+/* A file that is read in pieces, forwards, backwards and beyond its end. */
+static void file_reads(void)
+{
+	enum { LENGTH = 100000 };
+	static const uint32_t sizes[] = { 1, 511, 512, 513, 4000, 0, 20000, 100000 };
+	struct wire w;
+	struct lace_tftp_get get;
+	uint8_t *file = wire_file(LENGTH), *buffer = (uint8_t *)malloc(LENGTH), *ahead = (uint8_t *)malloc(4096);
+	uint32_t at = 0, i;
+	lace_file f;
+
+	CHECK(buffer && ahead);
+	wire_up(&w, NULL);
+	w.file = file;
+	w.file_len = LENGTH;
+	CHECK_EQ(lace_tftp_get_init(&get, sizeof get), 0);
+	CHECK_EQ(lace_ip_parse("10.0.0.1", &get.server.ip), 0);
+	get.path = "kernel";
+	CHECK_EQ(lace_file_open(w.net, &get, ahead, 511), LACE_ENOMEM);
+	CHECK_EQ(lace_file_open(w.net, &get, NULL, 4096), LACE_EFAULT);
+	CHECK_EQ(lace_file_open(w.net, &get, w.memory, 4096), LACE_EFAULT);
+	f = lace_file_open(w.net, &get, ahead, 4096);
+	CHECK(f > 0);
+	CHECK_EQ(lace_file_size(w.net, f), LACE_ENODATA);
+	CHECK_EQ(lace_file_status(w.net, f), 0);
+	for (i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		uint32_t want = LENGTH - at < sizes[i] ? LENGTH - at : sizes[i];
+
+		memset(buffer, 0xa5, LENGTH);
+		CHECK_EQ(lace_file_read(w.net, f, buffer, sizes[i]), want);
+		CHECK(!memcmp(buffer, file + at, want));
+		at += want;
+		CHECK_EQ(lace_file_position(w.net, f), at);
+	}
+	CHECK_EQ(at, LENGTH);
+	CHECK_EQ(lace_file_read(w.net, f, buffer, 10), 0);
+	CHECK_EQ(lace_file_size(w.net, f), LENGTH);
+	CHECK_EQ(lace_file_seek(w.net, f, 777), 0);
+	CHECK_EQ(lace_file_read(w.net, f, buffer, 1000), 1000);
+	CHECK(!memcmp(buffer, file + 777, 1000));
+	CHECK_EQ(lace_file_seek(w.net, f, 90000), 0);
+	CHECK_EQ(lace_file_read(w.net, f, buffer, 1000), 1000);
+	CHECK(!memcmp(buffer, file + 90000, 1000));
+	CHECK_EQ(lace_file_seek(w.net, f, LENGTH + 5), 0);
+	CHECK_EQ(lace_file_read(w.net, f, buffer, 10), 0);
+	/* A read that host.poll ends leaves the file where it was. */
+	CHECK_EQ(lace_file_seek(w.net, f, 0), 0);
+	w.silent = 1;
+	w.poll_result = 1;
+	CHECK_EQ(lace_file_read(w.net, f, buffer, 1000), LACE_EINTR);
+	w.poll_result = 0;
+	w.silent = 0;
+	CHECK_EQ(lace_file_position(w.net, f), 0);
+	CHECK_EQ(lace_file_read_start(w.net, f, buffer, 1000), 0);
+	CHECK_EQ(lace_file_read_start(w.net, f, buffer, 1000), LACE_EAGAIN);
+	CHECK_EQ(lace_file_seek(w.net, f, 5), LACE_EAGAIN);
+	CHECK_EQ(lace_file_wait(w.net, f), 1000);
+	CHECK(!memcmp(buffer, file, 1000));
+	CHECK_EQ(lace_file_close(w.net, f), 0);
+	CHECK_EQ(lace_file_read(w.net, f, buffer, 1), LACE_EBADF);
+	CHECK_EQ(lace_file_position(w.net, f), LACE_EBADF);
+	/* None there. */
+	w.file = NULL;
+	CHECK_EQ(lace_file_open(w.net, &get, ahead, 4096), LACE_ENOENT);
+	free(file);
+	free(buffer);
+	free(ahead);
+	wire_down(&w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
@@ -652,7 +722,7 @@ int main(int argc, char **argv)
 		{ "async_reset", async_reset }, { "busy", busy }, { "nic_fails", nic_fails }, { "two_stacks", two_stacks },
 		{ "poll_ends", poll_ends }, { "send_from_handler", send_from_handler }, { "sockets", sockets },
 		{ "without_address", without_address }, { "hooks", hooks }, { "routes", routes },
-		{ "tftp_errors", tftp_errors },
+		{ "tftp_errors", tftp_errors }, { "file_reads", file_reads },
 	};
 
 	return wire_main(tests, sizeof tests / sizeof *tests, argc, argv);

@@ -72,7 +72,8 @@ tests! {
         a_socket_works_before_an_address_is_set = "without_address",
         raw_hooks_see_frames_and_packets = "hooks",
         addresses_and_routes_are_kept = "routes",
-        tftp_tells_why_it_failed = "tftp_errors";
+        tftp_tells_why_it_failed = "tftp_errors",
+        a_file_is_read_in_pieces = "file_reads";
     "reenter":
         case_k02_every_call_from_every_callback = "every_call",
         case_k02_close_from_every_callback = "closing",

@@ -53,10 +53,11 @@ pub unsafe extern "C" fn lace_dns_init(dns: *mut lace_dns, size: usize) -> c_int
 /// `lace_dns_address`.
 ///
 /// Returns the operation; `LACE_EFAULT` without a name; `LACE_EINVAL` for an empty one; `LACE_ENAMETOOLONG`;
-/// `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`: there is no such
-/// name, or it has no address; `LACE_EINVAL`: no name can be like that; `LACE_ENETUNREACH`: there is no server to ask;
-/// `LACE_ETIMEDOUT`: nobody answered; `LACE_ECONNREFUSED`, `LACE_EACCES`, `LACE_EREMOTEIO`: every server failed, the last
-/// one so (see the detail); `LACE_ELOOP`: too many aliases; `LACE_EOPNOTSUPP`: the answer does not fit a datagram.
+/// `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`: there is no
+/// such name, or it has no address; `LACE_EINVAL`: no name can be like that; `LACE_ENETUNREACH`: there is no server
+/// to ask; `LACE_ETIMEDOUT`: nobody answered; `LACE_ECONNREFUSED`, `LACE_EACCES`, `LACE_EREMOTEIO`: every server
+/// failed, the last one so (see the detail); `LACE_ELOOP`: too many aliases; `LACE_EOPNOTSUPP`: the answer does not
+/// fit a datagram.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_dns_start(net: *mut lace_stack, dns: *const lace_dns) -> lace_op {
     let dns = match read(dns) {
@@ -75,8 +76,8 @@ pub unsafe extern "C" fn lace_dns_start(net: *mut lace_stack, dns: *const lace_d
 
 /// Address number `index`, from 0, that a lookup has found, in the server's order: into `*ip`.
 ///
-/// Returns 0; `LACE_EADDRNOTAVAIL`: there are no more; `LACE_EINVAL` for an operation that is no lookup; `LACE_EFAULT`,
-/// `LACE_EBADF`, `LACE_EBUSY`.
+/// Returns 0; `LACE_EADDRNOTAVAIL`: there are no more; `LACE_EINVAL` for an operation that is no lookup;
+/// `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_dns_address(net: *mut lace_stack, op: lace_op, index: u32, ip: *mut lace_ip) -> c_int {
     status(enter(net).and_then(|net| {

@@ -14,6 +14,8 @@ pub mod config;
 #[cfg(feature = "dhcp")]
 pub mod dhcp;
 pub mod dns;
+#[cfg(feature = "tftp")]
+pub mod file;
 pub mod hook;
 pub mod host;
 #[cfg(feature = "dns")]

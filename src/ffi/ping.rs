@@ -78,8 +78,8 @@ pub unsafe extern "C" fn lace_ping_init(ping: *mut lace_ping, size: usize) -> c_
 ///
 /// Returns the operation; `LACE_EINVAL`, `LACE_EMSGSIZE` for a payload above 65507 bytes; `LACE_EMFILE`,
 /// `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ETIMEDOUT`: no answer;
-/// `LACE_ENOENT`: there is no such name; `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and `LACE_ECONNREFUSED`, also by ICMP (see its detail); `LACE_EMSGSIZE`:
-/// more than fits where fragmenting is not allowed.
+/// `LACE_ENOENT`: there is no such name; `LACE_ENETUNREACH`; `LACE_EHOSTUNREACH` and `LACE_ECONNREFUSED`, also by
+/// ICMP (see its detail); `LACE_EMSGSIZE`: more than fits where fragmenting is not allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_ping_start(net: *mut lace_stack, ping: *const lace_ping) -> lace_op {
     let ping = match read(ping) {

@@ -29,6 +29,9 @@ pub struct Region {
 }
 
 impl Region {
+    /// No bytes, nowhere.
+    pub const EMPTY: Region = Region { start: core::ptr::without_provenance_mut(1), len: 0 };
+
     /// The region of `len` bytes at `start`, for the caller to vouch for: that many bytes may be read and written
     /// there until whatever uses the region has ended. `LACE_EFAULT` when it contains address 0, wraps, or overlaps
     /// `arena`.

@@ -37,8 +37,8 @@ pub struct lace_tftp_get {
     pub retries: u32,
     /// How long a `write` sink may take nothing before the transfer fails, in milliseconds; 0: 120000.
     pub sink_stall_ms: u32,
-    /// 0.
-    pub reserved: u32,
+    /// 1: convert line ends (mode netascii); 0: bytes as they are (mode octet).
+    pub netascii: u32,
     /// Optional: bytes confirmed, of the file's size if the server tells it.
     pub progress: lace_progress,
     /// Optional.
@@ -60,11 +60,23 @@ unsafe impl Sized32 for lace_tftp_get {
             timeout_ms: 0,
             retries: 0,
             sink_stall_ms: 0,
-            reserved: 0,
+            netascii: 0,
             progress: None,
             done: None,
             ctx: core::ptr::null_mut(),
         }
+    }
+}
+
+impl lace_tftp_get {
+    /// The numbers as the core has them.
+    pub(super) fn tuning(&self) -> Result<Tuning, i32> {
+        Ok(Tuning {
+            blksize: self.blksize,
+            windowsize: self.windowsize,
+            timeout: Duration::from_millis(u64::from(self.timeout_ms)),
+            retries: u8::try_from(self.retries).map_err(|_| LACE_EINVAL)?,
+        })
     }
 }
 
@@ -77,7 +89,7 @@ pub unsafe extern "C" fn lace_tftp_get_init(get: *mut lace_tftp_get, size: usize
 }
 
 /// Longest name of a file in bytes.
-const MAX_PATH: usize = 450;
+pub(super) const MAX_PATH: usize = 450;
 
 /// Starts to receive a file into `*sink`. The operation's result is the number of bytes; bytes of a memory sink
 /// beyond what was confirmed (see its progress) are undefined.
@@ -99,21 +111,12 @@ pub unsafe extern "C" fn lace_tftp_get_start(
         Err(code) => return code,
     };
     start(net, Notify { progress: get.progress, done: get.done, ctx: get.ctx }, |net, _| {
-        let retries = u8::try_from(get.retries).map_err(|_| LACE_EINVAL)?;
-        if get.reserved != 0 {
-            return Err(LACE_EINVAL);
-        }
         let request = Request {
             server: get.server.to_server()?,
             path: CText::new(super::addr::text(get.path, MAX_PATH)?),
-            mode: Mode::Octet,
+            mode: if get.netascii != 0 { Mode::Netascii } else { Mode::Octet },
             sink: sink_at(sink, &net.arena)?,
-            tuning: Tuning {
-                blksize: get.blksize,
-                windowsize: get.windowsize,
-                timeout: Duration::from_millis(u64::from(get.timeout_ms)),
-                retries,
-            },
+            tuning: get.tuning()?,
             sink_stall: Duration::from_millis(u64::from(get.sink_stall_ms)),
         };
         Get::new(request).map(Client::TftpGet).map_err(code)

@@ -179,8 +179,8 @@ pub unsafe extern "C" fn lace_udp_close(net: *mut lace_stack, socket: lace_udp) 
 /// then sends from there, and receives what comes there. On a NIC without an address it sends from 0.0.0.0 and
 /// receives whatever is sent to its hardware address.
 ///
-/// Returns 0; `LACE_EADDRINUSE`: another socket has the port on that NIC; `LACE_EADDRNOTAVAIL`: `ip` is not the stack's;
-/// `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
+/// Returns 0; `LACE_EADDRINUSE`: another socket has the port on that NIC; `LACE_EADDRNOTAVAIL`: `ip` is not the
+/// stack's; `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_udp_bind(
     net: *mut lace_stack,
