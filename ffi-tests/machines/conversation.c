@@ -192,6 +192,20 @@ int bare_main(void)
 		expect(wrong == 0, "contents in memory", wrong);
 	}
 
+	/* Windows of four blocks, then blocks in fragments, which come last one first. */
+	n = fetch(net, &sink, 1468, 4);
+	expect(n == FILE_SIZE, "tftp with windows", n);
+	n = fetch(net, &sink, 8192, 4);
+	expect(n == FILE_SIZE, "tftp in fragments", n);
+	expect(peer.fragments > FILE_SIZE / 1480, "fragments", peer.fragments);
+	for (uint32_t i = 0; i < FILE_SIZE; i++)
+		if (memory[7 + i] != peer_byte(i)) {
+			expect(0, "contents of fragments", i);
+			break;
+		}
+	n = fetch(net, &sink, 65464, 1);
+	expect(n == FILE_SIZE, "tftp in the largest blocks", n);
+
 	/* Every ninth frame of ours is lost. */
 	peer.lose = 9;
 	n = fetch(net, &sink, 1468, 1);
