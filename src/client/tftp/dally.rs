@@ -92,6 +92,8 @@ pub struct Known {
     pub window: u16,
     /// Largest block that arrives, in bytes.
     pub block: u16,
+    /// These are what is asked for by default, not only the most.
+    pub grown: bool,
 }
 
 /// What worked with the servers used last (design §5.1).

@@ -142,6 +142,12 @@ impl Course {
         self.window.confirmed() == 0 && self.window.ahead() == 0
     }
 
+    /// When an attempt is given up of which nothing has come.
+    fn barren_at(&self, session: &Session) -> Instant {
+        let rtt = session.rtt.smoothed().unwrap_or(Duration::ZERO);
+        self.yields.opened + NOTHING_FLOOR.max(rtt.times(4))
+    }
+
     /// Asks for a missing block, once, when two blocks beyond it have come, or none can come any more: a block that was
     /// only overtaken is not missing (RFC 7440 §4).
     #[inline]
@@ -207,15 +213,9 @@ impl Course {
         } else {
             cx.stack.stats.count(Counter::TftpRetransmit);
         }
-        let rtt = s.rtt.smoothed().unwrap_or(Duration::ZERO);
-        let nothing = self.nothing_came();
-        let barren = nothing && now.since(self.yields.opened) >= NOTHING_FLOOR.max(rtt.times(4));
         let blocks = cx.progress.total.map(|size| size.checked_div(u64::from(s.blksize)).unwrap_or(0));
-        if barren || self.yields.is_poor(now, blocks) {
-            let best = if nothing { s.window } else { self.yields.best };
-            if s.shrink(cx, best) {
-                return Turn::Again;
-            }
+        if self.yields.is_poor(now, blocks) && s.shrink(cx, self.yields.best) {
+            return Turn::Again;
         }
         match s.expire() {
             Ok(()) => s.arm(now),
@@ -506,12 +506,15 @@ impl<H: Host> Direction<H> for Receiving<H> {
         }
     }
 
-    fn agreed(&mut self, c: &mut Course, _: &mut Session, cx: &mut Cx<'_, '_, H>, size: Option<u64>) -> Turn {
+    fn agreed(&mut self, c: &mut Course, session: &mut Session, cx: &mut Cx<'_, '_, H>, size: Option<u64>) -> Turn {
         cx.progress.total = size;
         if let (Some(size), Some(room)) = (size, self.dest.capacity())
             && size > room
         {
             return Turn::Fail(Error::TooBig, ErrorCode::DISK_FULL, b"file too large");
+        }
+        if self.dest.is_region() && size.is_some_and(|size| session.grow(size)) {
+            return Turn::Again;
         }
         c.ack_due = true;
         c.ack_clean = true;
@@ -558,6 +561,10 @@ impl<H: Host> Direction<H> for Receiving<H> {
         if c.refused.is_some_and(|r| now.since(r.since) >= self.sink_stall) {
             return Turn::Fail(Error::SinkStalled, NO_ROOM.0, NO_ROOM.1);
         }
+        let nothing = c.nothing_came() && c.refused.is_none() && !c.held;
+        if nothing && now >= c.barren_at(s) && s.shrink(cx, s.window) {
+            return Turn::Again;
+        }
         if now >= s.deadline && !c.held {
             let turn = c.expired(s, cx);
             if !matches!(turn, Turn::Stay) {
@@ -575,6 +582,7 @@ impl<H: Host> Direction<H> for Receiving<H> {
         }
         match c.refused {
             Some(Refused { staged: Some(_), .. }) => Turn::At(s.deadline.min(now + SINK_RETRY)),
+            _ if nothing && now < c.barren_at(s) => Turn::At(s.deadline.min(c.barren_at(s))),
             _ => Turn::Stay,
         }
     }

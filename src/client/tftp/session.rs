@@ -22,6 +22,12 @@ pub const PLAIN_BLOCK: u16 = 512;
 const BLOCK_RANGE: core::ops::RangeInclusive<u64> = 8..=65_464;
 /// Longest request, in bytes: what every path carries (RFC 2347).
 const MAX_REQUEST: usize = 512;
+/// A transfer that would take longer than this at one window a round trip is asked for anew with more in flight.
+const SLOW: Duration = Duration::from_secs(2);
+/// The window then.
+const WIDE: u16 = 256;
+/// Fragments of a block that the receive rings of most cards hold.
+const RING_FRAGMENTS: u16 = 16;
 /// First wait for the answer to a request while no round trip is known, and shortest wait when one is.
 const REQUEST_FIRST: Duration = Duration::from_millis(500);
 const REQUEST_FLOOR: Duration = Duration::from_millis(50);
@@ -92,6 +98,10 @@ pub struct Session {
     pub deadline: Instant,
     last_error: Option<Error>,
     shrunk: u8,
+    /// More was asked for than at first.
+    grown: bool,
+    /// Largest block that can be received.
+    limit: u16,
 }
 
 impl Session {
@@ -119,6 +129,8 @@ impl Session {
             deadline: Instant::ZERO,
             last_error: None,
             shrunk: 0,
+            grown: false,
+            limit: 0,
         })
     }
 
@@ -167,10 +179,19 @@ impl Session {
         };
         let known = cx.shared.tftp.servers.get(addr);
         let (window, block) = known.map_or((u16::MAX, u16::MAX), |k| (k.window, k.block));
-        let blksize = if self.tuning.blksize == 0 { self.whole } else { self.tuning.blksize.min(limit) };
-        let asked = if self.tuning.windowsize == 0 { super::DEFAULT_WINDOW } else { self.tuning.windowsize };
-        self.plan.blksize = if blksize > self.whole { blksize.min(block.max(self.whole)) } else { blksize };
-        self.plan.window = asked.min(super::MAX_WINDOW).min(window);
+        self.limit = limit.min(block.max(self.whole));
+        let grown = known.filter(|k| k.grown);
+        self.grown = known.is_some();
+        self.plan.blksize = match (self.tuning.blksize, grown) {
+            (0, Some(k)) => k.block.min(self.limit),
+            (0, None) => self.whole,
+            (asked, _) => asked.min(self.limit),
+        };
+        self.plan.window = match (self.tuning.windowsize, grown) {
+            (0, Some(k)) => k.window,
+            (0, None) => super::DEFAULT_WINDOW.min(window),
+            (asked, _) => asked.min(super::MAX_WINDOW).min(window),
+        };
         if let Room::Ring(bytes) = room {
             // While one window is read, the next can come.
             let half = bytes.checked_div(usize::from(self.plan.blksize).max(1)).unwrap_or(0) / 2;
@@ -398,6 +419,29 @@ impl Session {
         self.deadline = now + self.rtt.timer(self.timeout());
     }
 
+    /// Makes the plan larger if what was agreed would take long for a file of `size` bytes because the server is far away:
+    /// a wider window, or, where the server knows none, larger blocks, which come in fragments. Only what was left to us
+    /// is changed, and once. Whether the plan is another now.
+    pub fn grow(&mut self, size: u64) -> bool {
+        let Some(rtt) = self.rtt.smoothed() else { return false };
+        let blocks = size.checked_div(u64::from(self.blksize)).unwrap_or(0);
+        let rounds = blocks.checked_div(u64::from(self.window)).unwrap_or(0);
+        if self.grown || rtt.times(rounds) < SLOW {
+            return false;
+        }
+        self.grown = true;
+        let before = self.plan;
+        if self.window > 1 {
+            // A server that agreed to less than was asked for agrees to no more.
+            if self.tuning.windowsize == 0 && self.window == self.plan.window {
+                self.plan.window = WIDE;
+            }
+        } else if self.tuning.blksize == 0 && self.blksize == self.plan.blksize {
+            self.plan.blksize = self.limit;
+        }
+        self.plan != before
+    }
+
     /// Makes the plan smaller: half the window, or what arrived at once if that is less; the second time, and when there
     /// is no window to halve, blocks that need no fragments (design §5.1). `false`: it cannot be smaller.
     pub fn shrink<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>, arrived: u16) -> bool {
@@ -406,7 +450,10 @@ impl Session {
         if !narrow && !fragments {
             return false;
         }
-        if fragments && (self.shrunk > 0 || !narrow) {
+        let few = self.whole.saturating_mul(RING_FRAGMENTS);
+        if fragments && !narrow && self.grown && self.blksize > few {
+            self.plan.blksize = few;
+        } else if fragments && (self.shrunk > 0 || !narrow) {
             self.plan.blksize = self.whole;
         } else {
             self.plan.window = (self.window / 2).min(arrived.max(1)).max(1);
@@ -420,9 +467,11 @@ impl Session {
     pub fn finish<H: Host>(&self, cx: &mut Cx<'_, '_, H>, last: u64) {
         let now = cx.now();
         cx.shared.tftp.finished.note(now, self.port, self.peer, last as u16);
-        if self.shrunk > 0 {
+        let free = self.tuning.blksize == 0 && self.tuning.windowsize == 0;
+        let grown = self.grown && free;
+        if self.shrunk > 0 || grown {
             let (addr, window, block) = (self.server.addr, self.plan.window, self.plan.blksize);
-            cx.shared.tftp.servers.note(super::dally::Known { addr, window, block });
+            cx.shared.tftp.servers.note(super::dally::Known { addr, window, block, grown });
         }
     }
 

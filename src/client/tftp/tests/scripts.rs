@@ -430,6 +430,28 @@ fn case_t11_errors_without_nul_and_stunted_packets() {
 }
 
 #[test]
+fn case_t11_an_error_of_65000_bytes() {
+    use crate::wire::ethernet::EtherType;
+    use crate::wire::ipv4::Protocol;
+    let mut s = Script::new(4000, 512, 1);
+    let mut error = b"\x00\x05\x00\x01".to_vec();
+    error.resize(65_000, b'a');
+    let datagram = packets::udp_datagram((SERVER.ip, TID), (s.rig.us.ip, s.port), &error);
+    let mut at = 0;
+    for piece in datagram.chunks(1480) {
+        assert_eq!(s.result(), None);
+        let packet = packets::ipv4_with(SERVER.ip, s.rig.us.ip, Protocol::UDP, piece, |ip| {
+            ip.fragment_offset = at as u16;
+            ip.more_fragments = at + piece.len() < datagram.len();
+        });
+        at += piece.len();
+        s.rig.input(&packets::ethernet(s.rig.us.mac, SERVER.mac, EtherType::IPV4, &packet));
+    }
+    assert_eq!(s.result(), Some(Err(Error::NotFound)));
+    assert_eq!(s.detail(), (DetailKind::Tftp, 1, vec![b'a'; 64]));
+}
+
+#[test]
 fn case_t13_stale_packets_of_the_previous_transfer() {
     let a = sample(512 * 8);
     let b = sample(1000);
@@ -851,6 +873,12 @@ fn case_t16_netascii_across_blocks() {
     let get = Get::new(Request { mode: Mode::Netascii, ..request(&memory, 0, 0) }).unwrap();
     rig.engine.start(Client::TftpGet(get)).unwrap();
     assert!(rig.sent_udp()[0].payload.starts_with(b"\x00\x01file\x00netascii\x00"));
+    use crate::wire::tftp::Packet;
+    for name in ["octet", "OcTeT", "NETASCII"] {
+        let packet = [&b"\x00\x01file\x00"[..], name.as_bytes(), b"\x00"].concat();
+        let Ok(Packet::Request { mode, .. }) = Packet::parse(&packet) else { panic!("{name}") };
+        assert_eq!(mode == Mode::Octet, name != "NETASCII");
+    }
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn asking(windowsize: u16) -> Tuning {
 
 #[test]
 fn case_e04_a_ring_of_four_frames() {
-    let file = sample(400_000);
+    let file = sample(300_000);
     for seed in 0..20u64 {
         let (pass_us, bits) = match seed % 4 {
             0 => (0, 0),
@@ -187,7 +187,7 @@ fn what_worked_is_remembered() {
 
 #[test]
 fn losses_reordering_and_duplicates() {
-    let file = sample(100_000);
+    let file = sample(60_000);
     let gigabit = Conditions { bits_per_second: 1_000_000_000, ..Conditions::default() };
     let kinds = [
         Conditions { loss_ppm: 1_000, ..gigabit },
@@ -198,7 +198,7 @@ fn losses_reordering_and_duplicates() {
         Conditions { loss_ppm: 10_000, delay: Duration::from_millis(50), ..gigabit },
     ];
     for c in kinds {
-        let seeds = if c.loss_ppm == 10_000 { 20 } else { 4 };
+        let seeds = if c.loss_ppm == 10_000 { 20 } else { 2 };
         for windowsize in [1, 16, 64] {
             for seed in 0..seeds {
                 let o = run(&file, asking(windowsize), Behaviour::default(), c, seed);
@@ -211,4 +211,36 @@ fn losses_reordering_and_duplicates() {
     for windowsize in [1, 16] {
         run(&file, asking(windowsize), behaviour.clone(), kinds[1], 3);
     }
+}
+
+#[test]
+fn a_far_server_is_asked_for_more() {
+    let far = Conditions { delay: Duration::from_millis(50), bits_per_second: 100_000_000, ..Conditions::default() };
+    let file = sample(2_000_000);
+    let asked = |o: &Outcome, name: &str| -> Vec<Vec<u8>> {
+        o.server.requests.iter().map(|(_, options)| options[name.as_bytes()].clone()).collect()
+    };
+    // With windows: 43 rounds at first.
+    let o = run(&file, Tuning::default(), Behaviour::default(), far, 1);
+    assert_eq!(asked(&o, "windowsize"), [b"32".to_vec(), b"256".to_vec()]);
+    assert!(o.time < Duration::from_millis(1500), "{:?}", o.time);
+    // Without: larger blocks.
+    let lockstep = Behaviour { windowsize: 0, ..Behaviour::default() };
+    let o = run(&file, Tuning::default(), lockstep.clone(), far, 1);
+    assert_eq!(asked(&o, "blksize"), [b"1468".to_vec(), b"65464".to_vec()]);
+    assert!(o.time < Duration::from_secs(5), "{:?}", o.time);
+    // Where so many fragments do not arrive: fewer, then none.
+    for (ring, last) in [(32, &b"23488"[..]), (8, b"1468")] {
+        let c = Conditions { ring, pass_every: Duration::from_millis(10), ..far };
+        let o = run(&sample(300_000), Tuning::default(), lockstep.clone(), c, 1);
+        let blocks = asked(&o, "blksize");
+        assert_eq!(blocks.last().unwrap(), last, "{blocks:?}");
+        assert!(o.stall < Duration::from_secs(2), "{:?}", o.stall);
+    }
+    // Nothing of the kind nearby, for a small file, or where the numbers are given.
+    let near = Conditions { delay: Duration::from_micros(50), ..far };
+    assert_eq!(run(&file, Tuning::default(), lockstep.clone(), near, 1).server.requests.len(), 1);
+    assert_eq!(run(&file[..20_000], Tuning::default(), lockstep.clone(), far, 1).server.requests.len(), 1);
+    let given = Tuning { blksize: 8192, windowsize: 8, ..Tuning::default() };
+    assert_eq!(run(&file, given, lockstep, far, 1).server.requests.len(), 1);
 }
