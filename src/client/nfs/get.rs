@@ -174,10 +174,10 @@ impl<H: Host> Get<H> {
         let known = room.job.servers.read_size(self.mount.server).unwrap_or(largest);
         let depth = if self.tuning.depth == 0 { DEPTH as u16 } else { u16::from(self.tuning.depth) };
         let fragments = largest as usize > frame;
-        let depth = if fragments { depth.min(slots.max(2) as u16) } else { depth };
+        let depths = (if fragments { depth.min(slots.max(2) as u16) } else { depth }, depth);
         let small = room.job.caller.rtt.smoothed().unwrap_or(Duration::from_millis(100));
         let initial = small.times(8).max(Duration::from_millis(50)).min(Duration::from_secs(2));
-        Ok(Limits { size: known.clamp(smallest, largest), sizes: (smallest, largest), depth, initial })
+        Ok(Limits { size: known.clamp(smallest, largest), sizes: (smallest, largest), depths, initial })
     }
 
     fn offset_in_sink(&self, offset: u64) -> u64 {

@@ -6,7 +6,7 @@
 //!   all are.
 //! - A loss shrinks the window once a round trip, to seven tenths; it grows by one for each reply at first, after a loss
 //!   by one for each window, and slowly beyond where the loss was.
-//! - A long reply is many fragments, of which one lost loses all: where more than an eighth of the READs are lost, or the
+//! - A long reply is many fragments, of which one lost loses all: where more than a third of the READs are lost, or the
 //!   same one twice in a row with nothing answered, their size is halved; after a long time without loss it is doubled.
 
 use crate::client::rpc::rtt::Rtt;
@@ -78,7 +78,8 @@ pub struct Pipeline {
     largest: u32,
     /// A READ of this size, or of more, has been answered.
     proved: bool,
-    depth: u16,
+    /// READs in flight at most: of those that come in fragments, and of others.
+    depths: (u16, u16),
     window: u16,
     /// Where the window met a loss; `None`: it has not.
     ceiling: Option<u16>,
@@ -104,8 +105,8 @@ pub struct Limits {
     pub size: u32,
     /// Smallest and largest size.
     pub sizes: (u32, u32),
-    /// READs in flight at most.
-    pub depth: u16,
+    /// READs in flight at most: of those larger than the smallest size, and of others.
+    pub depths: (u16, u16),
     /// Timer until the first READ is answered.
     pub initial: Duration,
 }
@@ -127,7 +128,7 @@ impl Pipeline {
             smallest: 0,
             largest: 0,
             proved: false,
-            depth: 1,
+            depths: (1, 1),
             window: 1,
             ceiling: None,
             credit: 0,
@@ -151,8 +152,8 @@ impl Pipeline {
         self.size = limits.size;
         (self.smallest, self.largest) = limits.sizes;
         self.proved = false;
-        self.depth = limits.depth.clamp(1, DEPTH as u16);
-        self.window = FIRST_WINDOW.min(self.depth);
+        self.depths = limits.depths;
+        self.window = FIRST_WINDOW.min(self.depth());
         self.ceiling = None;
         self.credit = 0;
         self.order = 0;
@@ -300,10 +301,11 @@ impl Pipeline {
     fn grow(&mut self) {
         self.loss = self.loss.saturating_sub(self.loss / 16);
         self.good = self.good.saturating_add(1);
-        if self.good >= self.grow_after && self.size < self.largest && self.loss < WHOLE / 32 {
+        if self.good >= self.grow_after && self.size < self.largest && self.loss < WHOLE / 16 {
             self.size = self.size.saturating_mul(2).min(self.largest);
             self.proved = false;
             self.good = 0;
+            self.window = self.window.min(self.depth());
         }
         let window = u32::from(self.window);
         let needed = match self.ceiling {
@@ -312,7 +314,7 @@ impl Pipeline {
             Some(_) => window.saturating_mul(4),
         };
         self.credit = self.credit.saturating_add(1);
-        if self.credit >= needed && self.window < self.depth {
+        if self.credit >= needed && self.window < self.depth() {
             self.credit = 0;
             self.window = self.window.saturating_add(1);
         }
@@ -327,9 +329,16 @@ impl Pipeline {
             self.window = (self.window.saturating_mul(7) / 10).max(1);
             self.credit = 0;
         }
-        if self.loss > WHOLE / 8 {
+        if self.loss > WHOLE / 3 {
             self.halve();
         }
+    }
+
+    /// READs in flight at most.
+    fn depth(&self) -> u16 {
+        let (long, short) = self.depths;
+        let depth = if self.size > self.smallest { long } else { short };
+        depth.clamp(1, DEPTH as u16)
     }
 
     fn halve(&mut self) {

@@ -18,6 +18,7 @@ use crate::storage::time::Duration;
 use std::vec::Vec;
 
 mod basic;
+mod model;
 
 type Sink = SinkOf<SimHost>;
 type Result<T> = core::result::Result<T, Error>;

@@ -1,0 +1,75 @@
+//! Transfers over a modelled link: loss, reordering, small rings, long ways.
+
+use super::*;
+use crate::stack::stats::Counter;
+
+const MIB: usize = 1 << 20;
+
+fn slow() -> Conditions {
+    Conditions { delay: Duration::from_millis(20), bits_per_second: 10_000_000, ..Conditions::default() }
+}
+
+/// How long `len` bytes take, in milliseconds.
+fn transfer(conditions: Conditions, seed: u64, len: usize, tuning: Tuning) -> u64 {
+    let mut lab = Lab::over(conditions, seed);
+    let data = bytes(len);
+    lab.server.add("Image", Node::File(data.clone()));
+    let memory = SimMemory::new(len + 8);
+    let begin = lab.rig.now();
+    let op = lab.start_get("Image", Sink::Memory(memory.clone()), |r| r.tuning = tuning).unwrap();
+    assert_eq!(lab.finish(op), Ok(len as u64), "seed {seed}");
+    let ms = lab.rig.now().since(begin).as_millis();
+    let got = memory.to_vec();
+    assert!(got[..len] == data[..], "seed {seed}: bytes are equal");
+    assert_eq!(got[len..], [0xa5; 8], "the guard is intact");
+    if std::env::var("SHOW").is_ok() {
+        let again = lab.rig.count(Counter::RpcRetransmit);
+        let known = lab.rig.engine.shared.nfs.jobs[0].servers.read_size(lab.server.station.ip);
+        let window = lab.rig.engine.shared.nfs.jobs[0].pipeline.window();
+        std::println!(
+            "seed {seed}: {ms} ms, {} reads, {again} again, size {known:?} window {window}, lost {} ring {}",
+            lab.server.reads().len(),
+            lab.link.lost,
+            lab.link.ring_drops
+        );
+    }
+    ms
+}
+
+#[test]
+fn loss_and_reordering_cost_less_than_three_times_the_clean_time() {
+    let len = 12 * MIB;
+    let clean = transfer(slow(), 1, len, Tuning::default());
+    let wire = (len / 1480 * 1538 * 8 / 10_000) as u64;
+    assert!(clean < wire * 11 / 10, "{clean} ms for what takes the wire {wire}");
+    let poor = Conditions { loss_ppm: 10_000, reorder_ppm: 20_000, reorder_by: Duration::from_millis(10), ..slow() };
+    for seed in 1..=20 {
+        let ms = transfer(poor, seed, len, Tuning::default());
+        assert!(ms < 3 * clean, "seed {seed}: {ms} ms, clean {clean}");
+    }
+}
+
+#[test]
+fn a_long_way_is_fifty_times_faster_than_one_small_read_at_a_time() {
+    let long = Conditions { delay: Duration::from_millis(50), ..Conditions::default() };
+    let piece = MIB / 4;
+    let single = Tuning { read_size: 1024, depth: 1, ..Tuning::default() };
+    let one = transfer(long, 1, piece, single) * (12 * MIB / piece) as u64;
+    let many = transfer(long, 1, 12 * MIB, Tuning::default());
+    assert!(many * 50 < one, "{many} ms against {one}");
+}
+
+#[test]
+fn a_ring_of_four_frames_is_learned() {
+    let small = Conditions {
+        bits_per_second: 1_000_000_000,
+        ring: 4,
+        pass_every: Duration::from_micros(100),
+        ..Conditions::default()
+    };
+    let best =
+        (10..14).map(|n| transfer(small, 1, 4 * MIB, Tuning { read_size: 1 << n, depth: 1, ..Tuning::default() }));
+    let best = best.min().unwrap();
+    let learned = transfer(small, 1, 4 * MIB, Tuning::default());
+    assert!(learned <= 2 * best, "{learned} ms, best fixed {best}");
+}
