@@ -55,12 +55,16 @@ pub struct Behaviour {
     pub vanish: usize,
     /// Entries of a directory in a reply, at most.
     pub page: usize,
+    /// After this many entries the listing begins anew, for ever.
+    pub circle: Option<usize>,
     /// Knows READDIRPLUS.
     pub plus: bool,
     /// Time from a call to its reply.
     pub delay: Duration,
     /// Neither answers nor hears.
     pub down: bool,
+    /// The same from one time to another.
+    pub outage: Option<(Instant, Instant)>,
     /// Refuses with port unreachable while it is down.
     pub unreachable: bool,
     /// MTU of its interface.
@@ -76,9 +80,11 @@ impl Default for Behaviour {
             read_max: 65_536,
             vanish: 65_400,
             page: usize::MAX,
+            circle: None,
             plus: true,
             delay: Duration::ZERO,
             down: false,
+            outage: None,
             unreachable: false,
             mtu: 1500,
         }
@@ -106,10 +112,35 @@ pub struct Seen {
     pub bytes: Vec<u8>,
 }
 
-/// What a hook does with a reply: the replies that are sent instead, and how much later each.
-pub type Replies = Vec<(Duration, Vec<u8>)>;
-/// Changes replies: given the call and the proper reply.
-pub type Hook = Box<dyn FnMut(&Seen, Vec<u8>) -> Replies>;
+/// A reply as it is sent.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// How much later than it could be.
+    pub after: Duration,
+    /// What it says.
+    pub bytes: Vec<u8>,
+    /// From whom, if not from the server.
+    pub station: Option<Station>,
+    /// From which port, if not from the one that was called.
+    pub port: Option<u16>,
+}
+
+impl Answer {
+    /// A reply as it should be.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Answer { after: Duration::ZERO, bytes, station: None, port: None }
+    }
+
+    /// The same, later.
+    pub fn after(self, ms: u64) -> Self {
+        Answer { after: Duration::from_millis(ms), ..self }
+    }
+}
+
+/// Changes replies: given the call and the proper reply, it gives those that are sent instead.
+pub type Hook = Box<dyn FnMut(&Seen, Vec<u8>) -> Vec<Answer>>;
+/// Changes the order and number of the frames of a reply.
+pub type FrameHook = Box<dyn FnMut(Vec<Vec<u8>>) -> Vec<Vec<u8>>>;
 
 /// The server.
 pub struct NfsServer {
@@ -125,6 +156,8 @@ pub struct NfsServer {
     pub calls: Vec<Seen>,
     /// Changes replies.
     pub hook: Option<Hook>,
+    /// Changes frames.
+    pub frame_hook: Option<FrameHook>,
     /// Length of handles in bytes, 4 to 64.
     pub handle_len: usize,
     client: Option<Station>,
@@ -143,6 +176,7 @@ impl NfsServer {
             export: b"/srv".to_vec(),
             calls: Vec::new(),
             hook: None,
+            frame_hook: None,
             handle_len: 32,
             client: None,
             pending: BTreeMap::new(),
@@ -407,10 +441,12 @@ impl NfsServer {
         let names = dots.into_iter().chain(entries.iter().map(|(name, n)| (&name[..], *n)));
         // Cookies use all 64 bits.
         let first = if cookie == 0 { 0 } else { (cookie - (1 << 63)) as usize };
+        let first = self.behaviour.circle.map_or(first, |circle| first % circle);
+        let end = self.behaviour.circle.unwrap_or(usize::MAX);
         let (mut room, mut eof) = (max as usize - 120, true);
         for (place, (name, n)) in names.enumerate().skip(first) {
             let long = 24 + name.len().next_multiple_of(4) + if plus { 92 + self.handle_len } else { 0 };
-            if long > room || place - first >= self.behaviour.page {
+            if long > room || place - first >= self.behaviour.page || place >= end {
                 eof = false;
                 break;
             }
@@ -426,19 +462,20 @@ impl NfsServer {
         emit_dir_end(e, eof).unwrap();
     }
 
-    /// Frames that carry `payload` as a UDP datagram, in fragments if need be.
-    pub fn frames(&mut self, from: u16, to: Station, to_port: u16, payload: &[u8]) -> Vec<Vec<u8>> {
+    /// Frames that carry `payload` as a UDP datagram from `from`, in fragments if need be.
+    fn frames(&mut self, from: (Station, u16), to: Station, to_port: u16, payload: &[u8]) -> Vec<Vec<u8>> {
         self.ident = self.ident.wrapping_add(1);
-        let datagram = packets::udp_datagram((self.station.ip, from), (to.ip, to_port), payload);
+        let (station, from) = from;
+        let datagram = packets::udp_datagram((station.ip, from), (to.ip, to_port), payload);
         let piece = (self.behaviour.mtu - ipv4::HEADER_LEN) & !7;
         let count = datagram.len().div_ceil(piece);
         let fragment = |(n, part): (usize, &[u8])| {
-            let packet = packets::ipv4_with(self.station.ip, to.ip, Protocol::UDP, part, |r| {
+            let packet = packets::ipv4_with(station.ip, to.ip, Protocol::UDP, part, |r| {
                 r.identification = self.ident;
                 r.more_fragments = n + 1 < count;
                 r.fragment_offset = (n * piece) as u16;
             });
-            packets::ethernet(to.mac, self.station.mac, EtherType::IPV4, &packet)
+            packets::ethernet(to.mac, station.mac, EtherType::IPV4, &packet)
         };
         datagram.chunks(piece).enumerate().map(fragment).collect()
     }
@@ -450,7 +487,8 @@ impl NfsServer {
         }
         let client = Station { mac: Frame::parse(frame).unwrap().source(), ip: seen.src };
         self.client = Some(client);
-        if self.behaviour.down {
+        let outage = self.behaviour.outage.is_some_and(|(from, to)| now >= from && now < to);
+        if self.behaviour.down || outage {
             if self.behaviour.unreachable {
                 let ip = Frame::parse(frame).unwrap().payload();
                 out.push(self.port_unreachable(client, &ip[..28]));
@@ -465,15 +503,19 @@ impl NfsServer {
         let Some(reply) = self.reply(to, &seen.payload) else { return };
         let replies = match &mut self.hook {
             Some(hook) => hook(&call, reply),
-            None => vec![(Duration::ZERO, reply)],
+            None => vec![Answer::new(reply)],
         };
-        for (later, reply) in replies {
-            if reply.len() >= self.behaviour.vanish {
+        for answer in replies {
+            if answer.bytes.len() >= self.behaviour.vanish {
                 continue;
             }
-            let frames = self.frames(to, client, from, &reply);
+            let source = (answer.station.unwrap_or(self.station), answer.port.unwrap_or(to));
+            let mut frames = self.frames(source, client, from, &answer.bytes);
+            if let Some(hook) = &mut self.frame_hook {
+                frames = hook(frames);
+            }
             self.order += 1;
-            self.pending.insert((now + self.behaviour.delay + later, self.order), frames);
+            self.pending.insert((now + self.behaviour.delay + answer.after, self.order), frames);
         }
     }
 

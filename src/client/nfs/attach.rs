@@ -3,6 +3,7 @@
 
 use super::feed::Feed;
 use super::{Mount, Room, Seat, Transport, Tuning, Work, refused, walk};
+use crate::client::dns::{Resolve, Resolved};
 use crate::client::operation::{Cx, Datagram, DetailKind, Operation, Server, Step};
 use crate::client::rpc::User;
 use crate::client::rpc::channel::Arguments;
@@ -16,7 +17,6 @@ use crate::wire::nfs3::{self, Args, FileHandle, FsInfo, Outcome, Status};
 use crate::wire::portmap::{self, GetPort};
 use crate::wire::rpc::Call;
 use crate::wire::xdr::Decoder;
-use core::net::Ipv4Addr;
 
 /// Protocol numbers as the port mapper knows them.
 const IPPROTO_UDP: u32 = 17;
@@ -72,6 +72,7 @@ pub struct Attach<H: Host> {
     server: Server<H::Text>,
     what: What<H>,
     user: User,
+    lookup: Resolve,
     seat: Seat,
     phase: Phase,
     mount_port: u16,
@@ -108,6 +109,7 @@ impl<H: Host> Attach<H> {
             server,
             what,
             user,
+            lookup: Resolve::new(),
             seat: Seat::new(tuning.patience()),
             phase: Phase::Resolve,
             mount_port,
@@ -148,18 +150,18 @@ impl<H: Host> Attach<H> {
         };
     }
 
-    fn resolve(&mut self) -> Result<(), Error> {
-        // Names are looked up by `dns`; an address written out needs no server.
-        if let Some(name) = self.server.name.as_ref().map(AsRef::as_ref) {
-            let text = core::str::from_utf8(name).ok();
-            match text.and_then(|t| t.parse::<Ipv4Addr>().ok()) {
-                Some(addr) if is_host_address(addr) => self.server.addr = addr,
-                Some(_) => return Err(Error::Invalid),
-                None => return Err(Error::NotSupported),
+    /// Looks the name of the server up; when to go on, if that is not done yet.
+    fn resolve(&mut self, cx: &mut Cx<'_, '_, H>) -> Option<Instant> {
+        if let Some(name) = self.server.name.as_ref() {
+            match self.lookup.poll(cx, name.as_ref()) {
+                Resolved::Pending(at) => return Some(at),
+                Resolved::Ready(addr) if is_host_address(addr) => self.server.addr = addr,
+                Resolved::Ready(_) => self.seat.done = Some(Err(Error::Invalid)),
+                Resolved::Failed(why) => self.seat.done = Some(Err(why)),
             }
         }
         self.go(Phase::MountPort);
-        Ok(())
+        None
     }
 
     fn call(&self, xid: u32) -> Result<Arguments<'_>, Error> {
@@ -345,9 +347,6 @@ impl<H: Host> Work<H> for Attach<H> {
     fn begin(&mut self, _: &mut Room<'_, '_, H>) {}
 
     fn step(&mut self, room: &mut Room<'_, '_, H>) -> Result<Instant, Error> {
-        if self.phase == Phase::Resolve {
-            self.resolve()?;
-        }
         if let Some(at) = self.retry.filter(|at| room.net.now() < *at) {
             return Ok(at);
         }
@@ -383,18 +382,32 @@ impl<H: Host> Work<H> for Attach<H> {
 
 impl<H: Host> Operation<H> for Attach<H> {
     fn poll(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
+        if self.phase == Phase::Resolve
+            && let Some(at) = self.resolve(cx)
+        {
+            return Step::Pending(at);
+        }
         super::poll(self, cx)
     }
 
     fn datagram(&mut self, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {
-        super::datagram(self, cx, datagram);
+        match (self.phase, &self.server.name) {
+            (Phase::Resolve, Some(name)) => self.lookup.datagram(cx, name.as_ref(), datagram),
+            _ => super::datagram(self, cx, datagram),
+        }
     }
 
     fn icmp_error(&mut self, cx: &mut Cx<'_, '_, H>, error: &IcmpError) {
-        super::icmp_error(self, cx, error);
+        match self.phase {
+            Phase::Resolve => self.lookup.icmp_error(cx, error),
+            _ => super::icmp_error(self, cx, error),
+        }
     }
 
     fn cancel(&mut self, cx: &mut Cx<'_, '_, H>) {
+        if self.phase == Phase::Resolve {
+            self.lookup.cancel(cx);
+        }
         self.seat.leave(cx);
     }
 }

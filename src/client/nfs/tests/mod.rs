@@ -18,7 +18,10 @@ use crate::storage::time::Duration;
 use std::vec::Vec;
 
 mod basic;
+mod cases;
+mod hostile;
 mod model;
+mod walks;
 
 type Sink = SinkOf<SimHost>;
 type Result<T> = core::result::Result<T, Error>;

@@ -36,17 +36,27 @@ fn transfer(conditions: Conditions, seed: u64, len: usize, tuning: Tuning) -> u6
     ms
 }
 
-#[test]
-fn loss_and_reordering_cost_less_than_three_times_the_clean_time() {
-    let len = 12 * MIB;
+/// The modelled link with 1 % loss and 2 % reordering, against the clean one.
+fn poor_against_clean(len: usize, seeds: u64) {
     let clean = transfer(slow(), 1, len, Tuning::default());
     let wire = (len / 1480 * 1538 * 8 / 10_000) as u64;
-    assert!(clean < wire * 11 / 10, "{clean} ms for what takes the wire {wire}");
+    assert!(clean < wire * 11 / 10 + 500, "{clean} ms for what takes the wire {wire}");
     let poor = Conditions { loss_ppm: 10_000, reorder_ppm: 20_000, reorder_by: Duration::from_millis(10), ..slow() };
-    for seed in 1..=20 {
+    for seed in 1..=seeds {
         let ms = transfer(poor, seed, len, Tuning::default());
         assert!(ms < 3 * clean, "seed {seed}: {ms} ms, clean {clean}");
     }
+}
+
+#[test]
+fn loss_and_reordering_cost_less_than_three_times_the_clean_time() {
+    poor_against_clean(2 * MIB, 4);
+}
+
+#[test]
+#[ignore = "long: 250 MiB over the model"]
+fn loss_and_reordering_cost_less_than_three_times_the_clean_time_long() {
+    poor_against_clean(12 * MIB, 20);
 }
 
 #[test]
