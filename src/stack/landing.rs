@@ -449,7 +449,8 @@ impl<'a, M: Memory> Landing<'a, M> {
         patience.map_or(Guess::Unexpected, Guess::AllClaimed)
     }
 
-    fn is_claimed(&self, owner: u8, at: usize) -> bool {
+    /// Whether pieces of a datagram have come for the range of `owner` at `at`.
+    pub fn is_claimed(&self, owner: u8, at: usize) -> bool {
         self.slots
             .iter()
             .any(|s| matches!(&s.state, State::Region { claimant, spot, .. } if *claimant == owner && spot.at == at))

@@ -176,7 +176,7 @@ impl<H: Host> Get<H> {
         let fragments = largest as usize > frame;
         let depths = (if fragments { depth.min(slots.max(2) as u16) } else { depth }, depth);
         let small = room.job.caller.rtt.smoothed().unwrap_or(Duration::from_millis(100));
-        let initial = small.times(8).max(Duration::from_millis(50)).min(Duration::from_secs(2));
+        let initial = small.times(8).max(Duration::from_millis(20)).min(Duration::from_secs(2));
         Ok(Limits { size: known.clamp(smallest, largest), sizes: (smallest, largest), depths, initial })
     }
 
@@ -199,7 +199,11 @@ impl<H: Host> Get<H> {
             self.seat.done = Some(Ok(pipeline.end().saturating_sub(self.start)));
             return Ok(now);
         }
-        pipeline.expire(now);
+        let (start, op) = (self.start, room.net.op);
+        let landing = &room.net.stack.landing;
+        pipeline.expire(now, |read| {
+            usize::try_from(read.offset.saturating_sub(start)).is_ok_and(|at| landing.is_claimed(op, at))
+        });
         let held_back = match self.refused {
             Some(refused) if now < refused.retry || refused.kept => Some(refused.retry),
             _ => Some(self.not_before).filter(|at| now < *at),

@@ -5,9 +5,10 @@
 //!   that all others have overtaken (as RFC 5827 does for segments). When nothing is answered for the time of RFC 6298,
 //!   all are.
 //! - A loss shrinks the window once a round trip, to seven tenths; it grows by one for each reply at first, after a loss
-//!   by one for each window, and slowly beyond where the loss was.
-//! - A long reply is many fragments, of which one lost loses all: where more than a third of the READs are lost, or the
-//!   same one twice in a row with nothing answered, their size is halved; after a long time without loss it is doubled.
+//!   by one for each window, and ever more slowly to where losses come again and again.
+//! - A long reply is many fragments, of which one lost loses all. The size of READs is halved where more than a third are
+//!   lost; when the first one ends in pieces, or a later one twice; and when one is lost three times without a trace, as
+//!   with servers whose longest replies nobody sees. After a long time without loss it is doubled.
 
 use crate::client::rpc::rtt::Rtt;
 use crate::storage::time::{Duration, Instant};
@@ -18,6 +19,8 @@ pub const DEPTH: usize = 16;
 const FIRST_WINDOW: u16 = 2;
 /// READs answered without much loss before their size is doubled, at first; twice as many each time it was halved.
 const GROW_AFTER: u32 = 32;
+/// Most doublings of the wait before a window is tried again at which READs were lost.
+const MAX_RELUCTANCE: u8 = 4;
 /// Loss is reckoned in parts of this.
 const WHOLE: u32 = 1 << 12;
 
@@ -83,6 +86,8 @@ pub struct Pipeline {
     window: u16,
     /// Where the window met a loss; `None`: it has not.
     ceiling: Option<u16>,
+    /// How often in turn it was lost there again: so many times the wait before trying that window again is doubled.
+    reluctance: u8,
     credit: u32,
     order: u32,
     /// Sendings before this one are no news when they are lost.
@@ -131,6 +136,7 @@ impl Pipeline {
             depths: (1, 1),
             window: 1,
             ceiling: None,
+            reluctance: 0,
             credit: 0,
             order: 0,
             recover: 0,
@@ -155,6 +161,7 @@ impl Pipeline {
         self.depths = limits.depths;
         self.window = FIRST_WINDOW.min(self.depth());
         self.ceiling = None;
+        self.reluctance = 0;
         self.credit = 0;
         self.order = 0;
         self.recover = 0;
@@ -310,8 +317,8 @@ impl Pipeline {
         let window = u32::from(self.window);
         let needed = match self.ceiling {
             None => 1,
-            Some(ceiling) if self.window < ceiling => window,
-            Some(_) => window.saturating_mul(4),
+            Some(ceiling) if self.window.saturating_add(1) < ceiling => window,
+            Some(_) => window.unbounded_shl(u32::from(self.reluctance)),
         };
         self.credit = self.credit.saturating_add(1);
         if self.credit >= needed && self.window < self.depth() {
@@ -321,11 +328,18 @@ impl Pipeline {
     }
 
     /// A READ that was sent as number `order` was lost.
-    fn lose(&mut self, order: u32) {
+    fn lose(&mut self, order: u32, silent: bool) {
         self.loss = self.loss.saturating_add(WHOLE.saturating_sub(self.loss) / 16);
         if order >= self.recover {
             self.recover = self.order;
-            self.ceiling = Some(self.window);
+            let known = silent && self.window > 1 && self.ceiling.is_some_and(|ceiling| self.window >= ceiling);
+            self.reluctance = match known {
+                true => self.reluctance.saturating_add(1).min(MAX_RELUCTANCE),
+                false => self.reluctance.saturating_sub(1),
+            };
+            if self.window > 1 {
+                self.ceiling = Some(self.window);
+            }
             self.window = (self.window.saturating_mul(7) / 10).max(1);
             self.credit = 0;
         }
@@ -378,8 +392,9 @@ impl Pipeline {
         self.rtt.smoothed().unwrap_or(Duration::from_secs(1)).times(2)
     }
 
-    /// Finds out what is lost at `now`.
-    pub fn expire(&mut self, now: Instant) {
+    /// Finds out what is lost at `now`. `in_pieces`: pieces of the reply to a READ have come, so that it is not the server
+    /// that is slow.
+    pub fn expire(&mut self, now: Instant, in_pieces: impl Fn(&Read) -> bool) {
         if now < self.deadline() {
             return;
         }
@@ -389,7 +404,7 @@ impl Pipeline {
             if read.state == State::Waiting && read.passed >= needed && now >= read.sent + round {
                 read.state = State::Due;
                 let order = read.order;
-                self.lose(order);
+                self.lose(order, false);
             }
         }
         let timer = self.rtt.timer();
@@ -402,12 +417,13 @@ impl Pipeline {
                 read.state = State::Due;
             }
         }
-        self.lose(oldest.order);
+        self.lose(oldest.order, true);
         self.window = 1;
-        if oldest.tries >= 2 || !self.proved {
+        let pieces = in_pieces(&oldest);
+        if oldest.tries >= 3 || (pieces && (oldest.tries >= 2 || !self.proved)) {
             self.halve();
         }
-        if self.proved || self.size <= self.smallest {
+        if !pieces || self.size <= self.smallest {
             self.rtt.back_off();
         }
     }

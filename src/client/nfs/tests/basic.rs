@@ -29,7 +29,7 @@ fn a_file_comes_whole() {
 
 #[test]
 fn a_file_comes_in_order_to_a_writer() {
-    for (len, appetite) in [(0usize, None), (5000, None), (1_000_003, None), (200_001, Some(1000)), (70_000, Some(7))] {
+    for (len, appetite) in [(0usize, None), (5000, None), (300_003, None), (50_001, Some(1000)), (7000, Some(7))] {
         let mut lab = Lab::new();
         lab.server.add("Image", Node::File(bytes(len)));
         let writer = SimWriter::default();

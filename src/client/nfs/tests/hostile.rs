@@ -86,6 +86,7 @@ impl Target {
         };
         let writer = crate::sim::host::SimWriter::default();
         let lab = &mut self.lab;
+        lab.server.calls.clear();
         let task = |task| move |r: &mut attach::Request<SimHost>| r.task = task;
         let tuning = |size| move |r: &mut get::Request<SimHost>| r.tuning.read_size = size;
         let op = match kind {
