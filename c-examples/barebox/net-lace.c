@@ -38,12 +38,18 @@
 #define POLL_EVERY (10 * MSECOND)
 /* How often addresses and the list of devices are compared with what the stack knows, while nobody opens a connection. */
 #define SYNC_EVERY (100 * MSECOND)
+/* How often the stack's timers are looked at: none of them is finer. What is received needs no look at them. */
+#define TIMERS_EVERY MSECOND
+/* How long opening a connection waits for a hardware address where the stack itself cannot go on: in a handler. */
+#define RESOLVE_AT_MOST (6 * SECOND)
 
 /* An eth_device and what the stack was told of it. */
 struct port {
 	struct eth_device *edev;
 	lace_nic_id nic;
 	void *tx;
+	/* What the driver said of the last frame. */
+	int error;
 	IPaddr_t ip;
 	IPaddr_t netmask;
 	IPaddr_t gateway;
@@ -69,6 +75,8 @@ static LIST_HEAD(connections);
 static lace_hook icmp_hook;
 /* Set while the stack or a driver runs: pollers that come back then find nothing to do. */
 static bool in_net;
+/* The time of the pass that net_poll makes, in ns; 0 outside. Clocks can be slow to read. */
+static u64 pass_time;
 
 static int to_errno(int rc)
 {
@@ -89,7 +97,7 @@ static struct lace_ip to_lace(IPaddr_t addr)
 
 static uint64_t host_now_us(void *ctx)
 {
-	return div_u64(get_time_ns(), 1000);
+	return div_u64(pass_time ? pass_time : get_time_ns(), 1000);
 }
 
 static uint32_t host_random(void *ctx)
@@ -121,6 +129,7 @@ static int nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32
 	/* eth_send minds the slice, the carrier, LEDs and the transmit monitor; it copies if it has to queue. */
 	rc = eth_send(port->edev, (void *)spans[0].data, spans[0].len);
 	in_net = was;
+	port->error = rc;
 	return rc == -EAGAIN ? -EIO : rc;
 }
 
@@ -299,14 +308,15 @@ static int rebind(struct connection *c)
 
 void net_poll(void)
 {
-	static uint64_t last_sync;
+	static u64 last_sync, last_timers;
 	struct connection *c;
 
 	if (in_net || !lace)
 		return;
 	in_net = true;
-	if (is_timeout_non_interruptible(last_sync, SYNC_EVERY)) {
-		last_sync = get_time_ns();
+	pass_time = get_time_ns();
+	if (pass_time - last_sync >= SYNC_EVERY) {
+		last_sync = pass_time;
 		sync_ports();
 	}
 	list_for_each_entry(c, &connections, con.list)
@@ -314,7 +324,11 @@ void net_poll(void)
 			rebind(c);
 	/* Drivers call net_receive for each frame they have. */
 	eth_rx();
-	lace_poll(lace, 1);
+	if (pass_time - last_timers >= TIMERS_EVERY) {
+		last_timers = pass_time;
+		lace_poll(lace, 1);
+	}
+	pass_time = 0;
 	in_net = false;
 }
 
@@ -365,15 +379,22 @@ struct eth_device *net_route(IPaddr_t dest)
 static int resolve(struct port *port, IPaddr_t dest, u8 *mac)
 {
 	struct lace_ip ip = to_lace(dest);
+	u64 start = get_time_ns();
 	int rc;
 
 	if (dest == IP_BROADCAST) {
 		memset(mac, 0xff, ETH_ALEN);
 		return 0;
 	}
+	port->error = 0;
 	while ((rc = lace_neighbour_get(lace, port->nic, &ip, mac)) == LACE_EAGAIN) {
+		/* The stack takes it for a frame lost on the wire; here it is what the user is told: no link, or no device. */
+		if (port->error)
+			return port->error;
 		if (ctrlc())
 			return -EINTR;
+		if (is_timeout_non_interruptible(start, RESOLVE_AT_MOST))
+			return -ETIMEDOUT;
 		net_poll();
 	}
 	return rc < 0 ? to_errno(rc) : 0;
