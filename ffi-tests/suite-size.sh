@@ -16,10 +16,10 @@ within() { # within TARGET FEATURES COLUMN MOST
         END { exit !ok }' "$SIZE_OUT"
 }
 grep -v '^#' ffi-tests/sizes/budgets.tsv >target/budgets
-while IFS='	' read -r t f c most; do
+while IFS='	' read -r t f c most goal; do
     case " $(echo $targets) " in *" $t "*) ;; *) continue ;; esac
     grep -q "^$t	$f	" "$SIZE_OUT" || continue # a feature that is not there yet
     check "${c}_${t}_$(echo "$f" | tr , _)" within "$t" "$f" "$c" "$most"
-    within "$t" "$f" "$c" "$most"
+    echo "$(within "$t" "$f" "$c" "$most"), goal $goal"
 done <target/budgets
 finish

@@ -21,7 +21,7 @@ thumb*)
     # shellcheck disable=SC2086
     "${cross}gcc" $cflags $common "$program" ffi-tests/machines/peer.c ffi-tests/machines/runtime.c "$lib" -lgcc -Wl,--defsym=RAM_SIZE=$ram -T ffi-tests/machines/cortex-m.ld -o "$out"
     exec timeout "${TIMEOUT:-120}" qemu-system-arm -M $board -nographic -monitor none -serial none \
-        -semihosting-config enable=on,target=native -kernel "$out" "$@" </dev/null
+        -semihosting-config enable=on,target=native -kernel "$out" "$@" </dev/null 2>&1 # semihosting writes there
     ;;
 *)
     case $t in host) common="$common -mno-red-zone" run= ;; esac
