@@ -33,6 +33,14 @@ struct Refused {
     staged: Option<u16>,
 }
 
+/// Holes of two blocks and more since the request that are no chance any more, whatever it costs to begin anew.
+const CUTS: u8 = 2;
+/// Frames that may still come when something new is asked for.
+const QUIET: u64 = 2;
+
+/// Blocks of a file whose length is not known, for the question whether it is early.
+const LENGTH: u64 = 4096;
+
 /// What the windows since the (last) request came to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Yield {
@@ -46,6 +54,11 @@ struct Yield {
     broken: u8,
     /// Most blocks that came whole in one of these.
     best: u16,
+    /// Holes of two blocks and more, in any window: what a receive ring loses that is smaller than the window. One block
+    /// alone may be lost to chance.
+    cuts: u8,
+    /// Fewest blocks that came before such a hole; 0: there was none.
+    least: u16,
     /// Blocks that came, and blocks that did not or came for nothing.
     useful: u32,
     wasted: u32,
@@ -64,6 +77,38 @@ impl Yield {
         self.best = self.best.max(u16::try_from(arrived).unwrap_or(u16::MAX));
         self.useful = self.useful.saturating_add(arrived);
         self.wasted = self.wasted.saturating_add(u32::from(window).saturating_sub(arrived));
+    }
+
+    /// The end of a window did not come.
+    fn tail(&mut self, arrived: u32, window: u16) {
+        self.tails = self.tails.saturating_add(1);
+        self.broken(arrived, window);
+        if arrived.saturating_add(2) <= u32::from(window) {
+            self.cut(arrived);
+        }
+    }
+
+    /// Two blocks or more are missing behind `arrived` of a window.
+    fn cut(&mut self, arrived: u32) {
+        let arrived = u16::try_from(arrived.max(1)).unwrap_or(u16::MAX);
+        self.cuts = self.cuts.saturating_add(1);
+        self.least = if self.least == 0 { arrived } else { self.least.min(arrived) };
+    }
+
+    /// Whether the receiver cannot take what comes at once, and it is early enough to begin anew with less. One hole is
+    /// enough where that costs little, and where the window was made smaller before. So are windows in a row of which half
+    /// comes for nothing.
+    fn overflows(&self, smaller: bool, blocks: Option<u64>) -> bool {
+        let (useful, all) = (u64::from(self.useful), blocks.unwrap_or(LENGTH));
+        let enough = if smaller || useful.saturating_mul(16) <= all { 1 } else { CUTS };
+        let halves = self.broken >= 4 && self.wasted >= self.useful;
+        (halves || self.cuts >= enough) && useful.saturating_mul(2) <= all
+    }
+
+    /// The window that is likely to come whole. What came before a hole may be less than the ring holds, because other
+    /// frames were in it: not less than an eighth of what was asked for.
+    fn fitting(&self, window: u16) -> u16 {
+        if self.least > 0 { self.least.max(window / 8) } else { self.best }
     }
 
     /// Whether going on costs more than beginning anew with windows that arrive whole. `blocks`: those of the whole file,
@@ -85,6 +130,11 @@ impl Yield {
         };
         rest.saturating_mul(spent) > all.saturating_mul(needed)
     }
+}
+
+/// Blocks of the whole file, if its length is known.
+fn blocks_of<H: Host>(s: &Session, cx: &Cx<'_, '_, H>) -> Option<u64> {
+    cx.progress.total.map(|size| size.checked_div(u64::from(s.blksize)).unwrap_or(0))
 }
 
 /// One attempt.
@@ -160,6 +210,9 @@ impl Course {
             self.gap = next;
             self.gap_at = now;
             self.yields.broken(self.unacknowledged(), window);
+            if self.window.hole() > 1 {
+                self.yields.cut(self.unacknowledged());
+            }
             self.ack_due = true;
             self.ack_clean = false;
         }
@@ -208,13 +261,13 @@ impl Course {
         self.yields.stalled = self.yields.stalled + s.rtt.timer(timeout);
         let arrived = self.unacknowledged();
         if arrived > 0 || self.window.ahead() > 0 {
-            self.yields.tails = self.yields.tails.saturating_add(1);
-            self.yields.broken(arrived, s.window);
+            self.yields.tail(arrived, s.window);
         } else {
             cx.stack.stats.count(Counter::TftpRetransmit);
         }
-        let blocks = cx.progress.total.map(|size| size.checked_div(u64::from(s.blksize)).unwrap_or(0));
-        if self.yields.is_poor(now, blocks) && s.shrink(cx, self.yields.best) {
+        let blocks = blocks_of(s, cx);
+        let too_much = self.yields.is_poor(now, blocks) || self.yields.overflows(s.has_shrunk(), blocks);
+        if too_much && s.shrink(cx, self.yields.fitting(s.window)) {
             return Turn::Again;
         }
         match s.expire() {
@@ -330,6 +383,14 @@ impl<H: Host> Receiving<H> {
         self.taken(c, s, cx, block, offset, len, is_last);
         if !c.ack_due {
             c.notice_gap(now, s.window, block, edge, is_last);
+            if c.ack_due && c.yields.overflows(s.has_shrunk(), blocks_of(s, cx)) {
+                if edge.saturating_sub(block) <= QUIET && s.shrink(cx, c.yields.fitting(s.window)) {
+                    return Turn::Again;
+                }
+                // The answer to a new request would be lost in what is still to come: not before that has ended. The
+                // timer does it.
+                c.ack_due = false;
+            }
         }
         Turn::Stay
     }

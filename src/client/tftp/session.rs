@@ -463,6 +463,11 @@ impl Session {
         true
     }
 
+    /// Whether the plan was made smaller.
+    pub fn has_shrunk(&self) -> bool {
+        self.shrunk > 0
+    }
+
     /// The transfer has come to its end with block `last`: what is left of it, and what worked, is remembered.
     pub fn finish<H: Host>(&self, cx: &mut Cx<'_, '_, H>, last: u64) {
         let now = cx.now();

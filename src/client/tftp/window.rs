@@ -47,6 +47,11 @@ impl Window {
         self.next.saturating_sub(1)
     }
 
+    /// Blocks missing in a row from the next one on, once one beyond them has come.
+    pub fn hole(&self) -> u32 {
+        if self.held == 0 { 0 } else { self.held.trailing_zeros() }
+    }
+
     /// Blocks that came ahead of a gap.
     pub fn ahead(&self) -> u32 {
         self.held.count_ones()
