@@ -105,6 +105,12 @@ impl Lab {
         Some(lab)
     }
 
+    /// Has this thread, and what it starts from now on, go before everything else on the machine: for measurements.
+    pub fn hurry(&self) {
+        // SAFETY: no memory is passed; the priority is that of this thread.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+    }
+
     /// The test's name.
     pub fn name(&self) -> &str {
         &self.name
