@@ -66,7 +66,7 @@ typedef struct lace_stack lace_stack;
  * and a smaller one. lace_stack_size says exactly how many a configuration takes.
  */
 #define LACE_STACK_SIZE_TFTP (sizeof(void *) > 4 ? 8704u : 8192u)
-#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 82432u : 76800u)
+#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 159744u : 153600u)
 
 /* ----------------------------------------------------------------------------
  * Results
@@ -262,6 +262,13 @@ int lace_ip_format(const struct lace_ip *ip, char *text, size_t size);
  * | `reassembly_bytes` | 9216 | 9216 | bytes of payload that each buffer holds, up to 65535 |
  * | `reassembly_timeout_ms` | 30000 | 30000 | how long a datagram in a buffer may be incomplete |
  * | `dns_names` | 2 | 16 | names remembered |
+ * | `tcp_connections` | 0 | 4 | TCP connections, those included that wait for late segments after their end |
+ * | `tcp_listeners` | 0 | 2 | TCP listeners |
+ * | `tcp_receive_bytes` | 8192 | 8192 | bytes of each connection's receive ring: its window beside the regions queued |
+ * | `tcp_send_bytes` | 8192 | 8192 | bytes of each connection's send ring; files need none |
+ * | `tcp_segments` | 64 | 64 | segments in flight of each connection that are told apart; 8 do for short paths |
+ * | `tcp_ranges` | 8 | 8 | ranges received out of order that each connection keeps; 0: none is kept |
+ * | `tcp_pages` | 0 | 16 | pages of files lent to NICs at a time, of all connections; a file in memory takes one |
  * | `nfs_jobs` | 0 | 2 | NFS operations that run at a time |
  * | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
  *
@@ -308,8 +315,20 @@ struct lace_config {
     uint32_t reassembly_timeout_ms;
     /** NFS operations at a time. */
     uint16_t nfs_jobs;
-    /** 0. */
-    uint16_t reserved;
+    /** TCP connections. */
+    uint16_t tcp_connections;
+    /** TCP listeners. */
+    uint16_t tcp_listeners;
+    /** Segments in flight of each connection that are told apart, at least 8. */
+    uint16_t tcp_segments;
+    /** Ranges received out of order of each connection. */
+    uint16_t tcp_ranges;
+    /** Pages lent to NICs at a time, of all connections. */
+    uint16_t tcp_pages;
+    /** Bytes of each connection's receive ring. */
+    uint32_t tcp_receive_bytes;
+    /** Bytes of each connection's send ring. */
+    uint32_t tcp_send_bytes;
 };
 
 /**
@@ -1234,6 +1253,341 @@ int lace_source_read(struct lace_source *source, size_t size, lace_read read, vo
  * Returns 0; `LACE_EINVAL` for a wrong size; `LACE_EFAULT` without `map`.
  */
 int lace_source_map(struct lace_source *source, size_t size, lace_map map, lace_unmap release, void *ctx);
+
+/* ----------------------------------------------------------------------------
+ * TCP
+ *
+ * Connections (RFC 9293). What is received goes through a ring of the stack's, or straight into regions that the
+ * host queues: a header can be read from the ring and the body land in memory, in one connection. What is sent goes
+ * through a ring as well, or comes from a source that is asked again for what was lost. Handlers are told what
+ * happens; hosts that poll ask `lace_tcp_status`.
+ */
+
+/** Event: the connection is established. */
+#define LACE_TCP_CONNECTED 1
+/** Event: the ring has bytes to read, or the peer has finished. */
+#define LACE_TCP_READABLE 2
+/** Event: the ring has room for bytes to send. */
+#define LACE_TCP_WRITABLE 4
+/** Event: the first queued region has grown, or is full. */
+#define LACE_TCP_REGION 8
+/** Event: everything given to be sent is acknowledged. */
+#define LACE_TCP_SENT 16
+/** Event: a file was sent, or its sending has failed. */
+#define LACE_TCP_FILE 32
+/** Event: the peer has finished sending. */
+#define LACE_TCP_FINISHED 64
+/** Event: the connection is over; `lace_tcp_error` tells why. */
+#define LACE_TCP_CLOSED 128
+/** Event: a listener has a connection to accept. */
+#define LACE_TCP_ACCEPT 256
+/** Option of a connection: 1: send short segments at once; 0: Nagle's algorithm. */
+#define LACE_TCP_NO_DELAY 1
+/** Option of a connection: idle time before keepalive probes in milliseconds; 0: none. */
+#define LACE_TCP_KEEPALIVE_MS 2
+/** Option of a connection: how long sent data may go unacknowledged, in milliseconds. */
+#define LACE_TCP_USER_TIMEOUT_MS 3
+
+/** How a connection is to behave. Set up by `lace_tcp_init`; copied by the call that it is given to. */
+struct lace_tcp_options {
+    /** Size of this struct. */
+    uint32_t size;
+    /**
+     * Largest receive window in bytes, ring and regions together; 0: 2 MiB. It counts from the beginning of a
+     * connection on. More than the NIC's ring of frames holds only makes frames drop.
+     */
+    uint32_t receive_max;
+    /** How long a connection may take to be established, in milliseconds; 0: 180000. */
+    uint32_t connect_timeout_ms;
+    /** How long sent data may go unacknowledged, in milliseconds; 0: 120000. */
+    uint32_t user_timeout_ms;
+    /** Longest wait before data is acknowledged, in milliseconds, below 500; 0: 40. */
+    uint32_t delayed_ack_ms;
+    /** Smallest part of the retransmission timeout beyond the round trip, in milliseconds; 0: 200. */
+    uint32_t min_rto_ms;
+    /**
+     * How long nothing must have come before the first keepalive probe, in milliseconds; 0: no probes. Probes follow
+     * each other at a ninety-sixth of that; nine go unanswered before the connection is given up.
+     */
+    uint32_t keepalive_ms;
+    /** 1: send short segments at once (no Nagle algorithm). */
+    uint8_t no_delay;
+    /** 1: congestion control by NewReno instead of CUBIC. */
+    uint8_t new_reno;
+    /** 1: offer no timestamps. */
+    uint8_t no_timestamps;
+    /** 1: offer no selective acknowledgements. */
+    uint8_t no_sack;
+    /** Time to live; 0: 64. */
+    uint8_t ttl;
+    /** Type of service byte. */
+    uint8_t tos;
+    /** Port of ours, in host order; 0: an unpredictable one. */
+    uint16_t port;
+    /** Address of ours; none: the one that fits the way. */
+    struct lace_ip ip;
+};
+
+/** Names a TCP listener: positive. */
+typedef int32_t lace_listener;
+
+/** Names a TCP connection: positive. */
+typedef int32_t lace_tcp;
+
+/**
+ * Called when something has happened on a connection or a listener: `events` are bits of `LACE_TCP_...`, gathered
+ * since the last call. Upcall: it may send, receive and close.
+ */
+typedef void (*lace_tcp_handler)(void *ctx, int32_t handle, uint32_t events);
+
+/**
+ * How a connection is doing. Set up by `lace_tcp_info_init`. Times in microseconds, the rest in bytes where nothing
+ * else is said.
+ */
+struct lace_tcp_info {
+    /** Size of this struct. */
+    uint32_t size;
+    /**
+     * State: 0 closed, 1 SYN sent, 2 SYN received, 3 established, 4 FIN-WAIT-1, 5 FIN-WAIT-2, 6 CLOSE-WAIT, 7
+     * closing, 8 LAST-ACK, 9 TIME-WAIT.
+     */
+    uint32_t state;
+    /** Our end. */
+    struct lace_ip local;
+    /** The peer's end. */
+    struct lace_ip remote;
+    /** Our port. */
+    uint16_t local_port;
+    /** The peer's port. */
+    uint16_t remote_port;
+    /** Smoothed round-trip time; 0 before the first measurement. */
+    uint32_t rtt_us;
+    /** Its mean deviation. */
+    uint32_t rtt_deviation_us;
+    /** Retransmission timeout. */
+    uint32_t rto_us;
+    /** Congestion window. */
+    uint32_t congestion_window;
+    /** Slow start threshold. */
+    uint32_t slow_start_threshold;
+    /** Most data in a segment. */
+    uint32_t segment_size;
+    /** Segments sent again. */
+    uint32_t retransmits;
+    /** In flight. */
+    uint64_t in_flight;
+    /** The peer's window. */
+    uint64_t send_window;
+    /** Our window. */
+    uint64_t receive_window;
+    /** Acknowledged by the peer. */
+    uint64_t bytes_sent;
+    /** Received in order. */
+    uint64_t bytes_received;
+    /** Received out of order and kept. */
+    uint64_t bytes_held;
+};
+
+/**
+ * Sets up `*options`, `size` being `sizeof *options`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_tcp_init(struct lace_tcp_options *options, size_t size);
+
+/**
+ * Starts to open a connection to `*peer`; `options` NULL: the defaults. The operation's result is the connection, a
+ * `lace_tcp`, which is the host's then: closing the operation does not close it. `done` may be NULL.
+ *
+ * Returns the operation; `LACE_EINVAL` for port 0 or no address; `LACE_EFAULT`, `LACE_EAFNOSUPPORT`, `LACE_EMFILE`,
+ * `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ECONNREFUSED`; `LACE_ETIMEDOUT`;
+ * `LACE_EHOSTUNREACH`, `LACE_ENETUNREACH`; `LACE_EADDRINUSE`: there is such a connection; `LACE_EMFILE`:
+ * `lace_config.tcp_connections` is reached; what looking a name up fails with.
+ */
+lace_op lace_tcp_connect_start(lace_stack *net,
+                               const struct lace_peer *peer,
+                               const struct lace_tcp_options *options,
+                               lace_done done,
+                               void *ctx);
+
+/**
+ * Listens at `port`, for connections to `ip` or, if that is NULL or none, to any address of ours; `backlog`
+ * connections may wait to be accepted. `options` (NULL: the defaults) are those of the connections.
+ *
+ * Returns the listener; `LACE_EINVAL` for port 0; `LACE_EADDRINUSE`; `LACE_EMFILE`: `lace_config.tcp_listeners` is
+ * reached; `LACE_EFAULT`, `LACE_EAFNOSUPPORT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
+ */
+lace_listener lace_tcp_listen(lace_stack *net,
+                              const struct lace_ip *ip,
+                              uint16_t port,
+                              uint16_t backlog,
+                              const struct lace_tcp_options *options);
+
+/**
+ * Takes the connection that has waited longest at a listener.
+ *
+ * Returns the connection; `LACE_EAGAIN`: none waits; `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
+ */
+lace_tcp lace_tcp_accept(lace_stack *net, lace_listener listener);
+
+/**
+ * Stops listening; connections that were not accepted are reset.
+ *
+ * Returns 0; `LACE_EBADF`.
+ */
+int lace_tcp_unlisten(lace_stack *net, lace_listener listener);
+
+/**
+ * Has `handler` (NULL: nobody) called with `ctx` when something happens on a connection or a listener. What is so
+ * already is told in the next pass.
+ *
+ * Returns 0; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_tcp_notify(lace_stack *net, int32_t handle, lace_tcp_handler handler, void *ctx);
+
+/**
+ * What is so on a connection now: bits of `LACE_TCP_...`.
+ *
+ * Returns them; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_tcp_status(lace_stack *net, lace_tcp tcp);
+
+/**
+ * Why a connection ended.
+ *
+ * Returns 0 if it did not, or in good order; `LACE_ECONNRESET`, `LACE_ETIMEDOUT`, `LACE_ECONNABORTED` and others;
+ * `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_tcp_error(lace_stack *net, lace_tcp tcp);
+
+/**
+ * Polls until one of `events` is so on a connection, or it is over, looking at `host.poll` meanwhile.
+ *
+ * Returns what is so, as `lace_tcp_status`; `LACE_EINTR` when `host.poll` said so: the connection stays;
+ * `LACE_ECANCELED` when the stack was stopped; `LACE_EBADF`, also when a callback closed it; `LACE_EBUSY` from a
+ * callback.
+ */
+int lace_tcp_wait(lace_stack *net, lace_tcp tcp, uint32_t events);
+
+/**
+ * Gives the `len` bytes at `data`, *borrowed for the call*, to be sent: as many as the ring has room for.
+ *
+ * Returns how many, at least 1; 0 for `len` 0; `LACE_EAGAIN`: the ring is full; `LACE_ENOTCONN`: nothing more can be
+ * sent; what the connection ended with; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
+ */
+int64_t lace_tcp_send(lace_stack *net, lace_tcp tcp, const void *data, size_t len);
+
+/**
+ * Takes received bytes out of the ring: as many as there are, at most `len`, into the memory at `buffer`.
+ *
+ * Returns how many; 0: the peer has finished; `LACE_EAGAIN`: none yet, or a queued region comes first; what the
+ * connection ended with, once all that had come was read; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`,
+ * `LACE_ENETDOWN`.
+ */
+int64_t lace_tcp_recv(lace_stack *net, lace_tcp tcp, void *buffer, size_t len);
+
+/**
+ * Copies received bytes that stay in the ring: as many as there are, at most `len`, into the memory at `buffer`.
+ *
+ * Returns how many, 0 when there are none; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int64_t lace_tcp_peek(lace_stack *net, lace_tcp tcp, void *buffer, size_t len);
+
+/**
+ * Queues the `len` bytes at `memory` for what comes next in the stream: it lands there as it comes. At most four
+ * regions wait in a row. The memory is *lent until* the region was finished (`lace_tcp_region_finish`), or the
+ * connection was closed.
+ *
+ * Returns 0; `LACE_EAGAIN`: four are queued; `LACE_EINVAL` for `len` 0; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`,
+ * `LACE_ENETDOWN`.
+ */
+int lace_tcp_recv_into(lace_stack *net, lace_tcp tcp, void *memory, size_t len);
+
+/**
+ * Has the next `count` bytes of the stream, behind what is queued, go through the ring before any region that is
+ * queued later.
+ *
+ * Returns 0; `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
+ */
+int lace_tcp_recv_ring(lace_stack *net, lace_tcp tcp, uint64_t count);
+
+/**
+ * How much of the first queued region has come.
+ *
+ * Returns its bytes in order from its beginning; `LACE_EAGAIN`: no region is queued; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int64_t lace_tcp_region(lace_stack *net, lace_tcp tcp);
+
+/**
+ * Takes the first region out of the queue, full or not: nothing is written to it again. Bytes beyond those that came
+ * in order are undefined; the peer sends them again.
+ *
+ * Returns as `lace_tcp_region`.
+ */
+int64_t lace_tcp_region_finish(lace_stack *net, lace_tcp tcp);
+
+/**
+ * Starts to send `count` bytes of `*source` from byte `offset` on, behind what was given before; at most four files
+ * of a connection at a time. The operation's result is `count`, when all of them are acknowledged; `progress` counts
+ * those that are, also of one that fails. What the source names must live until the operation has ended; pages that
+ * a NIC still holds then are released later. Cancelling it ends the connection, unless nothing was sent yet.
+ *
+ * Returns the operation; `LACE_EFAULT`, `LACE_EINVAL`, `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
+ * The operation fails with `LACE_ENODATA`: the file ended before; what the source said; what the connection ended
+ * with; `LACE_ENOTCONN`; `LACE_EMFILE`: four files are being sent.
+ */
+lace_op lace_tcp_sendfile_start(lace_stack *net,
+                                lace_tcp tcp,
+                                const struct lace_source *source,
+                                uint64_t offset,
+                                uint64_t count,
+                                lace_progress progress,
+                                lace_done done,
+                                void *ctx);
+
+/**
+ * Sends nothing more: a FIN follows what was given. Receiving goes on.
+ *
+ * Returns 0; `LACE_ENOTCONN`; `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
+ */
+int lace_tcp_shutdown(lace_stack *net, lace_tcp tcp);
+
+/**
+ * Closes a connection: what was given is still sent, files included, then a FIN. If received bytes were not read, or
+ * more come, the peer gets a reset instead. Queued regions are the host's again.
+ *
+ * Returns 0; `LACE_EBADF`.
+ */
+int lace_tcp_close(lace_stack *net, lace_tcp tcp);
+
+/**
+ * Ends a connection at once: the peer gets a reset.
+ *
+ * Returns 0; `LACE_EBADF`.
+ */
+int lace_tcp_abort(lace_stack *net, lace_tcp tcp);
+
+/**
+ * Changes an option of a connection: one of those above.
+ *
+ * Returns 0; `LACE_EINVAL` for a value out of range; `LACE_EOPNOTSUPP` for an unknown option; `LACE_EBADF`,
+ * `LACE_EBUSY`.
+ */
+int lace_tcp_set(lace_stack *net, lace_tcp tcp, uint32_t option, uint32_t value);
+
+/**
+ * Sets up `*info`, `size` being `sizeof *info`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_tcp_info_init(struct lace_tcp_info *info, size_t size);
+
+/**
+ * How a connection is doing: fills in `*info`.
+ *
+ * Returns 0; `LACE_EFAULT`, `LACE_EINVAL` for `*info` that was not set up; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_tcp_info_get(lace_stack *net, lace_tcp tcp, struct lace_tcp_info *info);
 
 /* ----------------------------------------------------------------------------
  * DHCP

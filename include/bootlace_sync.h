@@ -108,6 +108,44 @@ static inline int lace_file_close(lace_stack *net, lace_file file)
 	return lace_op_close(net, file);
 }
 
+/* Opens a connection: see lace_tcp_connect_start. Returns it or why not. */
+static inline lace_tcp lace_tcp_connect(lace_stack *net, const struct lace_peer *peer, const struct lace_tcp_options *options)
+{
+	return (lace_tcp)lace_op_finish(net, lace_tcp_connect_start(net, peer, options, 0, (void *)0));
+}
+
+/* Gives all len bytes to be sent, waiting for room. Returns len, or what was given before it failed, or why nothing was. */
+static inline int64_t lace_tcp_send_all(lace_stack *net, lace_tcp tcp, const void *data, size_t len)
+{
+	size_t sent = 0;
+
+	while (sent < len) {
+		int64_t n = lace_tcp_send(net, tcp, (const uint8_t *)data + sent, len - sent);
+
+		if (n == LACE_EAGAIN)
+			n = lace_tcp_wait(net, tcp, LACE_TCP_WRITABLE) < 0 ? LACE_EINTR : 0;
+		if (n < 0)
+			return sent ? (int64_t)sent : n;
+		sent += (size_t)n;
+	}
+	return (int64_t)sent;
+}
+
+/* Receives up to len bytes, waiting for the first. Returns how many, 0 when the peer has finished, or why not. */
+static inline int64_t lace_tcp_recv_wait(lace_stack *net, lace_tcp tcp, void *buffer, size_t len)
+{
+	int ready = lace_tcp_wait(net, tcp, LACE_TCP_READABLE);
+
+	return ready < 0 ? ready : lace_tcp_recv(net, tcp, buffer, len);
+}
+
+/* Sends a file: see lace_tcp_sendfile_start. Returns its bytes, all acknowledged, or why not. */
+static inline int64_t lace_tcp_sendfile(lace_stack *net, lace_tcp tcp, const struct lace_source *source, uint64_t offset,
+					uint64_t count)
+{
+	return lace_op_finish(net, lace_tcp_sendfile_start(net, tcp, source, offset, count, 0, 0, (void *)0));
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,10 +10,12 @@ use std::sync::OnceLock;
 fn program(name: &'static str) -> PathBuf {
     static FLOW: OnceLock<PathBuf> = OnceLock::new();
     static REENTER: OnceLock<PathBuf> = OnceLock::new();
+    static TCP: OnceLock<PathBuf> = OnceLock::new();
     static MISUSE: OnceLock<PathBuf> = OnceLock::new();
     let cell = match name {
         "flow" => &FLOW,
         "reenter" => &REENTER,
+        "tcp" => &TCP,
         _ => &MISUSE,
     };
     cell.get_or_init(|| {
@@ -81,6 +83,14 @@ tests! {
         case_k02_stop_ends_the_blocking_call = "stop_ends_wait",
         case_k02_remove_the_nic_from_every_callback = "removing",
         case_k02_a_new_operation_from_the_last_ones_end = "chain";
+    "tcp":
+        connections_carry_bytes_and_end_in_good_order = "exchange",
+        connections_that_cannot_be_are_refused = "refusals",
+        a_body_lands_in_memory_between_bytes_of_the_ring = "regions",
+        files_are_sent_by_a_copying_nic = "files_copied",
+        files_are_sent_by_a_gathering_nic = "files_gathered",
+        files_are_sent_by_an_asynchronous_nic = "files_async",
+        handlers_of_connections_and_listeners_work = "handlers";
     "misuse":
         a_stack_is_made_of_sound_memory_alone = "init",
         structs_of_other_versions_are_read_and_wrong_sizes_refused = "sizes",

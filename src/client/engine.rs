@@ -101,6 +101,19 @@ pub struct Outcome<'f> {
     pub hit: Option<Hit>,
 }
 
+/// What operations are called with.
+macro_rules! around {
+    ($engine:expr) => {
+        Surroundings {
+            stack: &mut $engine.stack,
+            udp: &mut $engine.udp,
+            #[cfg(feature = "tcp")]
+            tcp: &mut $engine.tcp,
+            shared: &mut $engine.shared,
+        }
+    };
+}
+
 /// The operations as landing sees them.
 struct Expectations<'e, 'a, H: Host> {
     ops: &'e Ops<'a, H>,
@@ -251,6 +264,22 @@ impl<'a, H: Host> Engine<'a, H> {
         self.stack.reset_interface(nic, |_| ());
     }
 
+    /// What happened on a connection or listener since the last call; each call tells of another until there is none.
+    /// Operations that wait for it are polled before.
+    #[cfg(feature = "tcp")]
+    pub fn next_tcp_event(&mut self) -> Option<crate::tcp::Event> {
+        let event = self.tcp.next_event()?;
+        if let crate::tcp::Event::Connection(key, _) = event {
+            for op in 0..self.ops.capacity() {
+                let waits = self.ops.at(op).is_some_and(|o| o.is_running() && o.client.connection() == Some(key));
+                if waits {
+                    self.call(op, |_, _| ());
+                }
+            }
+        }
+        Some(event)
+    }
+
     /// Gives what a frame carried back to whoever lent it.
     fn release(&mut self, own: Token) {
         #[cfg(feature = "tcp")]
@@ -265,7 +294,7 @@ impl<'a, H: Host> Engine<'a, H> {
         self.tick_dhcp(wake);
         #[cfg(feature = "tcp")]
         self.tcp.poll(&mut self.stack, wake);
-        let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
+        let mut around = around!(self);
         self.ops.tick(&mut around, wake);
         // What the NIC had no room for is tried again in the next pass.
         self.stack.wake |= core::mem::take(&mut self.stack.blocked);
@@ -532,7 +561,7 @@ impl<'a, H: Host> Engine<'a, H> {
         op: u8,
         handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R,
     ) -> Option<R> {
-        let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
+        let mut around = around!(self);
         self.ops.call(op, &mut around, handler)
     }
 
@@ -573,7 +602,7 @@ impl<'a, H: Host> Engine<'a, H> {
     /// # Errors
     /// As [`Ops::cancel`].
     pub fn cancel(&mut self, key: Key, why: crate::storage::error::Error) -> Result<()> {
-        let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
+        let mut around = around!(self);
         self.ops.cancel(key, why, &mut around)
     }
 
@@ -582,7 +611,7 @@ impl<'a, H: Host> Engine<'a, H> {
     /// # Errors
     /// As [`Ops::close`].
     pub fn close(&mut self, key: Key) -> Result<()> {
-        let mut around = Surroundings { stack: &mut self.stack, udp: &mut self.udp, shared: &mut self.shared };
+        let mut around = around!(self);
         self.ops.close(key, &mut around)
     }
 }

@@ -29,5 +29,7 @@ pub mod rpc;
 #[cfg(feature = "tftp")]
 pub mod tftp;
 
+#[cfg(feature = "tcp")]
+pub mod stream;
 #[cfg(test)]
 mod tests;

@@ -115,6 +115,9 @@ pub struct Cx<'c, 'a, H: Host> {
     pub stack: &'c mut Stack<'a, H>,
     /// The sockets.
     pub udp: &'c mut Udp<'a>,
+    /// The connections.
+    #[cfg(feature = "tcp")]
+    pub tcp: &'c mut crate::tcp::Tcp<'a, H>,
     /// What operations share.
     pub shared: &'c mut super::engine::Shared<'a>,
     /// Slot of the operation.

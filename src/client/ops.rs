@@ -34,6 +34,12 @@ pub enum Client<H: Host> {
     /// NFS: reading files.
     #[cfg(feature = "nfs")]
     NfsGet(super::nfs::Get<H>),
+    /// TCP: opening a connection.
+    #[cfg(feature = "tcp")]
+    Connect(super::stream::Connect<H>),
+    /// TCP: sending a file.
+    #[cfg(feature = "tcp")]
+    Sendfile(super::stream::Sendfile<H>),
     /// TFTP, receiving.
     #[cfg(feature = "tftp")]
     TftpGet(super::tftp::Get<H>),
@@ -65,6 +71,10 @@ macro_rules! each_client {
             Client::NfsQuery($c) => $call,
             #[cfg(feature = "nfs")]
             Client::NfsGet($c) => $call,
+            #[cfg(feature = "tcp")]
+            Client::Connect($c) => $call,
+            #[cfg(feature = "tcp")]
+            Client::Sendfile($c) => $call,
             #[cfg(feature = "tftp")]
             Client::TftpGet($c) => $call,
             #[cfg(feature = "tftp")]
@@ -76,6 +86,18 @@ macro_rules! each_client {
     };
 }
 pub(super) use each_client;
+
+#[cfg(feature = "tcp")]
+impl<H: Host> Client<H> {
+    /// The connection it waits for.
+    pub fn connection(&self) -> Option<Key> {
+        match self {
+            Client::Connect(c) => c.connection(),
+            Client::Sendfile(c) => Some(c.connection()),
+            _ => None,
+        }
+    }
+}
 
 /// An operation in its slot.
 pub struct Op<H: Host> {
@@ -115,6 +137,9 @@ pub struct Surroundings<'c, 'a, H: Host> {
     pub stack: &'c mut Stack<'a, H>,
     /// The sockets.
     pub udp: &'c mut Udp<'a>,
+    /// The connections.
+    #[cfg(feature = "tcp")]
+    pub tcp: &'c mut crate::tcp::Tcp<'a, H>,
     /// What operations share.
     pub shared: &'c mut Shared<'a>,
 }
@@ -200,6 +225,8 @@ impl<'a, H: Host> Ops<'a, H> {
         let mut cx = Cx {
             stack: around.stack,
             udp: around.udp,
+            #[cfg(feature = "tcp")]
+            tcp: around.tcp,
             shared: around.shared,
             op: index,
             progress: &mut op.progress,
@@ -253,6 +280,8 @@ impl<'a, H: Host> Ops<'a, H> {
         let mut cx = Cx {
             stack: around.stack,
             udp: around.udp,
+            #[cfg(feature = "tcp")]
+            tcp: around.tcp,
             shared: around.shared,
             op: index,
             progress: &mut op.progress,

@@ -23,6 +23,8 @@ use crate::stack::route::Route;
 use crate::storage::ring::PacketRing;
 use crate::storage::slots::Slot;
 use crate::storage::time::Duration;
+#[cfg(feature = "tcp")]
+use crate::tcp::{Listener, PageSlot, SlotMemory, TcpMemory, TcpSlot, scoreboard::Sent, seq::Pos};
 use crate::udp::{META_LEN, Socket};
 
 /// Alignment of the block in bytes.
@@ -42,6 +44,9 @@ pub struct Core {
     pub sockets: &'static mut [Handler<super::udp::lace_udp_handler>],
     /// Handlers of raw hooks.
     pub hooks: &'static mut [Handler<super::hook::lace_hook_handler>],
+    /// Handlers of connections, then of listeners.
+    #[cfg(feature = "tcp")]
+    pub tcp: &'static mut [Handler<super::tcp::lace_tcp_handler>],
     /// Whom operations tell.
     pub ops: &'static mut [Notify],
     /// The NIC whose turn it is.
@@ -76,6 +81,8 @@ pub struct Layout {
     names: usize,
     #[cfg(feature = "dhcp")]
     dhcp: usize,
+    #[cfg(feature = "tcp")]
+    tcp: TcpLayout,
     #[cfg(feature = "nfs")]
     nfs: usize,
     staging_bytes: usize,
@@ -138,6 +145,8 @@ impl Layout {
         let names = r.take::<Cached>(c.dns_names);
         #[cfg(feature = "dhcp")]
         let dhcp = r.take::<crate::client::dhcp::Client>(c.nics);
+        #[cfg(feature = "tcp")]
+        let tcp = TcpLayout::of(&mut r, c);
         #[cfg(feature = "nfs")]
         let nfs = r.take::<crate::client::nfs::Job>(c.nfs_jobs);
         let staging_bytes = r.bytes((c.reassembly_buffers as usize).saturating_mul(staging_len(c)), 8);
@@ -175,6 +184,8 @@ impl Layout {
             names,
             #[cfg(feature = "dhcp")]
             dhcp,
+            #[cfg(feature = "tcp")]
+            tcp,
             #[cfg(feature = "nfs")]
             nfs,
             staging_bytes,
@@ -184,6 +195,83 @@ impl Layout {
             total,
         }
     }
+}
+
+/// The part of TCP.
+#[cfg(feature = "tcp")]
+#[derive(Clone, Copy, Debug)]
+struct TcpLayout {
+    entries: usize,
+    listener_entries: usize,
+    handlers: usize,
+    slots: usize,
+    buckets: usize,
+    listeners: usize,
+    pages: usize,
+    sent: usize,
+    held: usize,
+    rings: usize,
+}
+
+#[cfg(feature = "tcp")]
+impl TcpLayout {
+    const fn of(r: &mut Ruler, c: &lace_config) -> TcpLayout {
+        let n = c.tcp_connections;
+        TcpLayout {
+            entries: r.take::<Entry>(n),
+            listener_entries: r.take::<Entry>(c.tcp_listeners),
+            handlers: r.take::<Handler<super::tcp::lace_tcp_handler>>(n.saturating_add(c.tcp_listeners)),
+            slots: r.take::<TcpSlot<'static, CHost>>(n),
+            buckets: r.take::<u16>(n),
+            listeners: r.take::<Slot<Listener>>(c.tcp_listeners),
+            pages: r.take::<PageSlot<Region>>(c.tcp_pages),
+            sent: r.bytes((n as usize).saturating_mul(c.tcp_segments as usize * size_of::<Sent>()), align_of::<Sent>()),
+            held: r.bytes((n as usize).saturating_mul(c.tcp_ranges as usize * size_of::<Held>()), align_of::<Held>()),
+            rings: r.bytes((n as usize).saturating_mul(ring_bytes(c)), 8),
+        }
+    }
+
+    /// # Safety
+    /// As for [`carve`]: the layout is that of `config`, and this is called once.
+    unsafe fn carve(&self, block: &Block, config: &lace_config) -> TcpMemory<'static, CHost> {
+        let (receive, send) = (ring(config.tcp_receive_bytes), ring(config.tcp_send_bytes));
+        // SAFETY: every place is the layout's, of its type, and named here once; what belongs to one connection is counted
+        // within its part.
+        unsafe {
+            let connection = |i: u16| {
+                let i = usize::from(i);
+                let sent = self.sent + i * usize::from(config.tcp_segments) * size_of::<Sent>();
+                let held = self.held + i * usize::from(config.tcp_ranges) * size_of::<Held>();
+                let rings = self.rings + i * (receive + send);
+                TcpSlot::new(SlotMemory {
+                    receive: block.bytes(rings, config.tcp_receive_bytes as usize),
+                    send: block.bytes(rings + receive, config.tcp_send_bytes as usize),
+                    sent: block.values(sent, config.tcp_segments, |_| Sent::EMPTY),
+                    held: block.values(held, config.tcp_ranges, |_| Held { start: Pos::DATA, end: Pos::DATA }),
+                })
+            };
+            TcpMemory {
+                slots: block.values(self.slots, config.tcp_connections, connection),
+                buckets: block.values(self.buckets, config.tcp_connections, |_| 0),
+                listeners: block.values(self.listeners, config.tcp_listeners, |_| Slot::EMPTY),
+                pages: block.values(self.pages, config.tcp_pages, |_| PageSlot::EMPTY),
+            }
+        }
+    }
+}
+
+#[cfg(feature = "tcp")]
+type Held = crate::storage::ranges::Interval<Pos>;
+
+/// Bytes of a ring, rounded so that the next is aligned.
+#[cfg(feature = "tcp")]
+const fn ring(bytes: u32) -> usize {
+    (bytes as usize).saturating_add(7) & !7
+}
+
+#[cfg(feature = "tcp")]
+const fn ring_bytes(c: &lace_config) -> usize {
+    ring(c.tcp_receive_bytes).saturating_add(ring(c.tcp_send_bytes))
 }
 
 /// The block while it is carved.
@@ -277,7 +365,7 @@ pub unsafe fn carve(
             dhcp: block.values(l.dhcp, config.nics, |_| crate::client::dhcp::Client::new()),
             names: block.values(l.names, config.dns_names, |_| Cached::FREE),
             #[cfg(feature = "tcp")]
-            tcp: crate::tcp::TcpMemory { slots: &mut [], buckets: &mut [], listeners: &mut [], pages: &mut [] },
+            tcp: l.tcp.carve(&block, config),
             #[cfg(feature = "nfs")]
             nfs: block.values(l.nfs, config.nfs_jobs, |_| crate::client::nfs::Job::new()),
         };
@@ -291,12 +379,22 @@ pub unsafe fn carve(
             nics: block.values(l.nics, config.nics, |_| NicState::default()),
             sockets: block.values(l.sockets, config.udp_sockets, |_| Handler::default()),
             hooks: block.values(l.hooks, config.hooks, |_| Handler::default()),
+            #[cfg(feature = "tcp")]
+            tcp: block.values(l.tcp.handlers, config.tcp_connections + config.tcp_listeners, |_| Handler::default()),
             ops: block.values(l.ops, config.operations, |_| Notify::default()),
             turn: 0,
             starved: 0,
         });
         let head = start.cast::<lace_stack>();
-        head.write(lace_stack::new(core, start.addr()..start.addr() + l.total, *config, [nics, ops, udp, hooks]));
+        #[cfg(feature = "tcp")]
+        let (tcp, listeners) = (
+            table(Kind::Tcp, l.tcp.entries, config.tcp_connections),
+            table(Kind::Listener, l.tcp.listener_entries, config.tcp_listeners),
+        );
+        #[cfg(not(feature = "tcp"))]
+        let (tcp, listeners) = (Table { kind: Kind::Tcp, entries: &[] }, Table { kind: Kind::Listener, entries: &[] });
+        let tables = [nics, ops, udp, hooks, tcp, listeners];
+        head.write(lace_stack::new(core, start.addr()..start.addr() + l.total, *config, tables));
         head
     }
 }

@@ -21,6 +21,13 @@
 //! | `reassembly_bytes` | 9216 | 9216 | bytes of payload that each buffer holds, up to 65535 |
 //! | `reassembly_timeout_ms` | 30000 | 30000 | how long a datagram in a buffer may be incomplete |
 //! | `dns_names` | 2 | 16 | names remembered |
+//! | `tcp_connections` | 0 | 4 | TCP connections, those included that wait for late segments after their end |
+//! | `tcp_listeners` | 0 | 2 | TCP listeners |
+//! | `tcp_receive_bytes` | 8192 | 8192 | bytes of each connection's receive ring: its window beside the regions queued |
+//! | `tcp_send_bytes` | 8192 | 8192 | bytes of each connection's send ring; files need none |
+//! | `tcp_segments` | 64 | 64 | segments in flight of each connection that are told apart; 8 do for short paths |
+//! | `tcp_ranges` | 8 | 8 | ranges received out of order that each connection keeps; 0: none is kept |
+//! | `tcp_pages` | 0 | 16 | pages of files lent to NICs at a time, of all connections; a file in memory takes one |
 //! | `nfs_jobs` | 0 | 2 | NFS operations that run at a time |
 //! | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
 //!
@@ -74,8 +81,20 @@ pub struct lace_config {
     pub reassembly_timeout_ms: u32,
     /// NFS operations at a time.
     pub nfs_jobs: u16,
-    /// 0.
-    pub reserved: u16,
+    /// TCP connections.
+    pub tcp_connections: u16,
+    /// TCP listeners.
+    pub tcp_listeners: u16,
+    /// Segments in flight of each connection that are told apart, at least 8.
+    pub tcp_segments: u16,
+    /// Ranges received out of order of each connection.
+    pub tcp_ranges: u16,
+    /// Pages lent to NICs at a time, of all connections.
+    pub tcp_pages: u16,
+    /// Bytes of each connection's receive ring.
+    pub tcp_receive_bytes: u32,
+    /// Bytes of each connection's send ring.
+    pub tcp_send_bytes: u32,
 }
 
 impl lace_config {
@@ -100,7 +119,13 @@ impl lace_config {
         reassembly_bytes: 9216,
         reassembly_timeout_ms: 30_000,
         nfs_jobs: 0,
-        reserved: 0,
+        tcp_connections: 0,
+        tcp_listeners: 0,
+        tcp_segments: 64,
+        tcp_ranges: 8,
+        tcp_pages: 0,
+        tcp_receive_bytes: 8192,
+        tcp_send_bytes: 8192,
     };
 
     /// Everything there is.
@@ -119,6 +144,9 @@ impl lace_config {
         reassembly_buffers: 2,
         dns_names: 16,
         nfs_jobs: 2,
+        tcp_connections: 4,
+        tcp_listeners: 2,
+        tcp_pages: 16,
         ..lace_config::TFTP
     };
 
@@ -135,7 +163,10 @@ impl lace_config {
             && self.tx_align <= 4096
             && usize::from(self.reassembly_slots) <= MAX_PLACES
             && self.reassembly_buffers <= self.reassembly_slots
-            && self.reassembly_bytes <= 65_535;
+            && self.reassembly_bytes <= 65_535
+            && usize::from(self.tcp_connections) <= MAX_PLACES
+            && usize::from(self.tcp_listeners) <= MAX_PLACES
+            && self.tcp_segments >= 8;
         if sound { Ok(()) } else { Err(LACE_EINVAL) }
     }
 }
@@ -151,7 +182,7 @@ unsafe impl Sized32 for lace_config {
 /// `LACE_STACK_SIZE_TFTP` of `overview.h` for this machine.
 const STACK_SIZE_TFTP: usize = if size_of::<usize>() > 4 { 8704 } else { 8192 };
 /// `LACE_STACK_SIZE_FULL` of `overview.h` for this machine.
-const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 82432 } else { 76800 };
+const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 159_744 } else { 153_600 };
 const _: () = assert!(Layout::of(&lace_config::TFTP).total <= STACK_SIZE_TFTP, "LACE_STACK_SIZE_TFTP is enough");
 const _: () = assert!(Layout::of(&lace_config::FULL).total <= STACK_SIZE_FULL, "LACE_STACK_SIZE_FULL is enough");
 
@@ -240,6 +271,8 @@ mod tests {
             lace_config { reassembly_slots: 2049, ..good },
             lace_config { reassembly_buffers: 3, ..good },
             lace_config { reassembly_bytes: 65_536, ..good },
+            lace_config { tcp_connections: 2049, ..good },
+            lace_config { tcp_segments: 7, ..good },
             lace_config { size: 4, ..good },
             lace_config { udp_queues: 4, udp_queue_bytes: u32::MAX, ..good },
         ] {

@@ -61,12 +61,16 @@ pub struct lace_stack {
     pub(super) udp: Table,
     /// Raw hooks.
     pub(super) hooks: Table,
+    /// TCP connections.
+    pub(super) tcp: Table,
+    /// TCP listeners.
+    pub(super) listeners: Table,
 }
 
 impl lace_stack {
     /// A head for the core at `core`.
-    pub(super) fn new(core: *mut Core, arena: Range<usize>, config: lace_config, tables: [Table; 4]) -> Self {
-        let [nics, ops, udp, hooks] = tables;
+    pub(super) fn new(core: *mut Core, arena: Range<usize>, config: lace_config, tables: [Table; 6]) -> Self {
+        let [nics, ops, udp, hooks, tcp, listeners] = tables;
         lace_stack {
             magic: Cell::new(RUNNING),
             core,
@@ -82,6 +86,8 @@ impl lace_stack {
             ops,
             udp,
             hooks,
+            tcp,
+            listeners,
         }
     }
 
@@ -225,12 +231,15 @@ impl lace_stack {
             if !self.asked.replace(false) {
                 break;
             }
-            for table in [&self.ops, &self.udp, &self.hooks] {
+            for table in self.closable() {
                 for entry in table.entries {
                     let handle = entry.handle();
                     let asked = entry.take_requests();
                     if asked & request::CANCEL != 0 {
                         let _ = self.borrow(|core| core.cancel(self, handle, Error::Cancelled));
+                    }
+                    if asked & request::ABORT != 0 {
+                        let _ = self.borrow(|core| core.abort(self, handle));
                     }
                     if asked & request::CLOSE != 0 {
                         // It was alive when it was asked for, and nothing else has run since.
@@ -255,6 +264,11 @@ impl lace_stack {
                 return;
             }
         }
+    }
+
+    /// Everything that can be closed, in the order in which that is done at the end.
+    pub(super) fn closable(&self) -> [&Table; 5] {
+        [&self.ops, &self.udp, &self.hooks, &self.listeners, &self.tcp]
     }
 
     /// The stack is left: a stop that was asked for happens now.

@@ -17,6 +17,10 @@ pub enum Kind {
     Udp = 3,
     /// A raw hook.
     Hook = 4,
+    /// A TCP connection.
+    Tcp = 5,
+    /// A TCP listener.
+    Listener = 6,
 }
 
 const INDEX_BITS: u32 = 11;
@@ -49,6 +53,8 @@ pub mod request {
     pub const RESET: u8 = 4;
     /// Remove the NIC.
     pub const REMOVE: u8 = 8;
+    /// End the connection at once.
+    pub const ABORT: u8 = 16;
 }
 
 /// One place of a table, outside of what is borrowed while the stack works: leaf callbacks look at it and leave their
@@ -76,6 +82,12 @@ impl Entry {
     /// Takes the requests.
     pub fn take_requests(&self) -> u8 {
         self.requests.replace(0)
+    }
+
+    /// Whether what had this key was there last, or is.
+    #[cfg(feature = "tcp")]
+    pub fn held(&self, key: Key) -> bool {
+        self.generation.get() == key.generation
     }
 
     /// Whether there are any.
@@ -110,6 +122,7 @@ impl Table {
         let handle = pack(self.kind, key);
         if let Some(entry) = self.entries.get(usize::from(key.index)) {
             entry.live.set(handle);
+            entry.generation.set(key.generation);
             entry.requests.set(0);
         }
         handle

@@ -29,6 +29,8 @@ pub mod results;
 pub mod sink;
 pub mod stack;
 pub mod stats;
+#[cfg(feature = "tcp")]
+pub mod tcp;
 #[cfg(feature = "tftp")]
 pub mod tftp;
 pub mod udp;

@@ -9,9 +9,9 @@ use super::arena::Core;
 use super::guard::{enter, lace_stack};
 use super::handle::{Kind, request};
 use super::results::{LACE_EAGAIN, LACE_EBADF, LACE_EINTR, code, status, value};
-use super::run::{block, place, result_code};
+use super::run::{block, op_result, place};
 use super::structs::{Sized32, init, write};
-use crate::client::operation::{DETAIL_TEXT, Step};
+use crate::client::operation::DETAIL_TEXT;
 use crate::client::ops::Client;
 use crate::storage::error::Error;
 use core::ffi::{c_char, c_int, c_void};
@@ -115,10 +115,7 @@ pub(super) fn start(
 
 fn look(core: &Core, net: &lace_stack, op: lace_op) -> Result<Option<i64>, i32> {
     let (key, _) = net.ops.find(op)?;
-    match core.engine.ops.get(key).ok_or(LACE_EBADF)?.step {
-        Step::Pending(_) => Ok(None),
-        Step::Done(result) => Ok(Some(result_code(result))),
-    }
+    Ok(op_result(net, core.engine.ops.get(key).ok_or(LACE_EBADF)?))
 }
 
 /// What has become of an operation.

@@ -5,6 +5,7 @@ use super::arena::Core;
 use super::guard::{Stop, Upcall, lace_stack};
 use super::handle::Kind;
 use super::hook::lace_packet;
+use super::host::CHost;
 use super::nic::{handle_of, lace_frame};
 use super::op::Notify;
 use super::region::overlaps;
@@ -12,6 +13,9 @@ use super::results::{LACE_EBADF, LACE_ECANCELED, LACE_EINTR, code};
 use super::udp::{Handler, lace_datagram, lace_udp_handler};
 use crate::client::engine::Received;
 use crate::client::operation::Step;
+#[cfg(feature = "tcp")]
+use crate::client::ops::Client;
+use crate::client::ops::Op;
 use crate::stack::interface::NicId;
 use crate::stack::landing::HEADROOM;
 use crate::stack::stats::Counter;
@@ -166,30 +170,61 @@ impl Core {
             Kind::Op => &net.ops,
             Kind::Udp => &net.udp,
             Kind::Hook => &net.hooks,
+            Kind::Tcp => &net.tcp,
+            Kind::Listener => &net.listeners,
             Kind::Nic => return Err(LACE_EBADF),
         };
         let (key, entry) = table.find(handle)?;
         entry.clear();
+        #[cfg(feature = "tcp")]
+        if matches!(kind, Kind::Tcp | Kind::Listener) {
+            self.handle_tcp(net, kind, key, Handler::default());
+        }
         match kind {
             Kind::Op => self.engine.close(key).map_err(code)?,
             Kind::Udp => {
                 self.engine.udp.close(key);
             }
+            #[cfg(feature = "tcp")]
+            Kind::Tcp => self.engine.tcp.close(&mut self.engine.stack, key).map_err(code)?,
+            #[cfg(feature = "tcp")]
+            Kind::Listener => self.engine.tcp.unlisten(&mut self.engine.stack, key).map_err(code)?,
             _ => self.engine.stack.hooks.remove(usize::from(key.index)),
         }
         Ok(())
     }
 
+    /// Ends a connection at once.
+    pub(super) fn abort(&mut self, net: &lace_stack, handle: i32) -> Result<(), i32> {
+        let (key, entry) = net.tcp.find(handle)?;
+        entry.clear();
+        #[cfg(feature = "tcp")]
+        {
+            self.handle_tcp(net, Kind::Tcp, key, Handler::default());
+            self.engine.tcp.abort(&mut self.engine.stack, key).map_err(code)?;
+        }
+        let _ = key;
+        Ok(())
+    }
+
     /// Ends every operation, closes every socket and hook. Whether no NIC holds a frame.
     pub(super) fn end_all(&mut self, net: &lace_stack) -> bool {
-        for table in [&net.ops, &net.udp, &net.hooks] {
+        for table in net.closable() {
             for entry in table.entries {
                 let handle = entry.handle();
-                if handle != 0 {
-                    // It is alive: there is a handle.
-                    let _ = self.close(net, table.kind, handle);
+                if handle == 0 {
+                    continue;
                 }
+                // It is alive: there is a handle. A connection has no time to end in good order.
+                let _ = match table.kind {
+                    Kind::Tcp => self.abort(net, handle),
+                    kind => self.close(net, kind, handle),
+                };
             }
+        }
+        #[cfg(feature = "tcp")]
+        if self.engine.tcp.is_lending() {
+            return false;
         }
         self.engine.stack.outstanding() == 0
     }
@@ -219,10 +254,7 @@ impl Core {
         if !core::mem::take(&mut op.done_news) {
             return None;
         }
-        match op.step {
-            Step::Done(result) => Some((handle, News::Done(result_code(result)))),
-            Step::Pending(_) => None,
-        }
+        Some((handle, News::Done(op_result(net, op)?)))
     }
 }
 
@@ -239,8 +271,21 @@ pub(super) fn result_code(result: Result<u64, Error>) -> i64 {
     }
 }
 
+/// The number that C gets for the result of an operation; `None` while it goes on.
+pub(super) fn op_result(net: &lace_stack, op: &Op<CHost>) -> Option<i64> {
+    let Step::Done(result) = op.step else { return None };
+    #[cfg(feature = "tcp")]
+    if let (Client::Connect(_), Ok(number)) = (&op.client, result) {
+        return Some(i64::from(super::tcp::opened(net, crate::client::stream::named(number))));
+    }
+    let _ = net;
+    Some(result_code(result))
+}
+
 /// Tells the host what has become of its operations.
 pub(super) fn tell(net: &lace_stack) {
+    #[cfg(feature = "tcp")]
+    super::tcp::tell_events(net);
     let mut index = 0;
     // Each tells of progress, then of its end.
     for _ in 0..2 * net.ops.entries.len() {

@@ -318,12 +318,12 @@ impl<'a, H: Host> Tcp<'a, H> {
         Ok(ticket)
     }
 
-    /// How far a file has come.
+    /// How far a file has come; also after the connection was closed, as long as it goes on.
     ///
     /// # Errors
     /// [`Error::NotFound`]: no such file; [`Error::BadHandle`].
     pub fn file(&self, key: Key, ticket: Ticket) -> Result<FileState> {
-        self.get(key)?.tx.queue.file(ticket).ok_or(Error::NotFound)
+        self.table.get(key).ok_or(Error::BadHandle)?.tx.queue.file(ticket).ok_or(Error::NotFound)
     }
 
     /// Takes a file that is done; its source comes back.
@@ -331,14 +331,14 @@ impl<'a, H: Host> Tcp<'a, H> {
     /// # Errors
     /// [`Error::Again`]: it goes on, or no such file; [`Error::BadHandle`].
     pub fn take_file(&mut self, key: Key, ticket: Ticket) -> Result<SourceOf<H>> {
-        self.get_mut(key)?.tx.queue.take_file(ticket).ok_or(Error::Again)
+        self.table.get_mut(key).ok_or(Error::BadHandle)?.tx.queue.take_file(ticket).ok_or(Error::Again)
     }
 
     /// Ends a file where its last sent byte ends. What was queued behind it is dropped; what was sent must still be
     /// acknowledged before it is done, with [`Error::Cancelled`]. To be rid of it at once, abort the connection.
     pub fn cancel_file(&mut self, key: Key, ticket: Ticket) -> Result<()> {
         let index = key.index;
-        let slot = self.table.get_mut(key).filter(|conn| !conn.orphan).ok_or(Error::BadHandle)?;
+        let slot = self.table.get_mut(key).ok_or(Error::BadHandle)?;
         let nxt = slot.tx.nxt;
         if !slot.tx.queue.cancel(&mut self.pages, ticket, nxt) {
             return Err(Error::NotFound);
@@ -595,6 +595,15 @@ impl<'a, H: Host> Tcp<'a, H> {
         events.set(Events::SENT, conn.tx.una >= conn.tx.queue.end());
         events.set(Events::FILE, conn.tx.queue.any_file_done());
         Ok(events)
+    }
+
+    /// Has [`Self::next_event`] tell what is so on a connection now.
+    pub fn tell_again(&mut self, key: Key) {
+        let Ok(now) = self.readiness(key) else { return };
+        if let Ok(conn) = self.get_mut(key) {
+            conn.raise(now);
+            self.table.enlist(List::Events, key.index);
+        }
     }
 
     /// The earliest time at which [`Self::poll`] has something to do; it may be early, never late.
