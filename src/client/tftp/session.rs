@@ -24,6 +24,10 @@ const BLOCK_RANGE: core::ops::RangeInclusive<u64> = 8..=65_464;
 const MAX_REQUEST: usize = 512;
 /// A transfer that would take longer than this at one window a round trip is asked for anew with more in flight.
 const SLOW: Duration = Duration::from_secs(2);
+/// The same for a server that is [`FAR`]: asking anew costs one more round trip, and saves several.
+const SLOW_FAR: Duration = Duration::from_millis(300);
+/// Round trip time of a server beyond the local network.
+const FAR: Duration = Duration::from_millis(20);
 /// The window then.
 const WIDE: u16 = 256;
 /// Fragments of a block that the receive rings of most cards hold.
@@ -426,7 +430,8 @@ impl Session {
         let Some(rtt) = self.rtt.smoothed() else { return false };
         let blocks = size.checked_div(u64::from(self.blksize)).unwrap_or(0);
         let rounds = blocks.checked_div(u64::from(self.window)).unwrap_or(0);
-        if self.grown || rtt.times(rounds) < SLOW {
+        let slow = if rtt >= FAR { SLOW_FAR } else { SLOW };
+        if self.grown || rtt.times(rounds) < slow {
             return false;
         }
         self.grown = true;

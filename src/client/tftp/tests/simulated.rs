@@ -240,7 +240,7 @@ fn a_far_server_is_asked_for_more() {
     // Nothing of the kind nearby, for a small file, or where the numbers are given.
     let near = Conditions { delay: Duration::from_micros(50), ..far };
     assert_eq!(run(&file, Tuning::default(), lockstep.clone(), near, 1).server.requests.len(), 1);
-    assert_eq!(run(&file[..20_000], Tuning::default(), lockstep.clone(), far, 1).server.requests.len(), 1);
+    assert_eq!(run(&file[..4_000], Tuning::default(), lockstep.clone(), far, 1).server.requests.len(), 1);
     let given = Tuning { blksize: 8192, windowsize: 8, ..Tuning::default() };
     assert_eq!(run(&file, given, lockstep, far, 1).server.requests.len(), 1);
 }
