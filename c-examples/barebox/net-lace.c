@@ -21,6 +21,7 @@
 #include <init.h>
 #include <led.h>
 #include <linux/err.h>
+#include <linux/hw_random.h>
 #include <machine_id.h>
 #include <magicvar.h>
 #include <malloc.h>
@@ -40,6 +41,9 @@
 #define SYNC_EVERY (100 * MSECOND)
 /* How often the stack's timers are looked at: none of them is finer. What is received needs no look at them. */
 #define TIMERS_EVERY MSECOND
+#define POLLS_PER_CLOCK 8
+/* Pollers run several times between two polls of a client that waits. */
+#define POLLERS_PER_POLL 4
 /* How long opening a connection waits for a hardware address where the stack itself cannot go on: in a handler. */
 #define RESOLVE_AT_MOST (6 * SECOND)
 
@@ -75,8 +79,17 @@ static LIST_HEAD(connections);
 static lace_hook icmp_hook;
 /* Set while the stack or a driver runs: pollers that come back then find nothing to do. */
 static bool in_net;
-/* The time of the pass that net_poll makes, in ns; 0 outside. Clocks can be slow to read. */
-static u64 pass_time;
+/* The stack's time in ns. Clocks can be slow to read, and nothing here needs a fine one: it is read every few polls. */
+static u64 now;
+static unsigned int polls_to_clock;
+/* Calls of the background poller that find that somebody polls in the foreground. */
+static unsigned int foreground;
+
+static void look_at_clock(void)
+{
+	now = get_time_ns();
+	polls_to_clock = POLLS_PER_CLOCK;
+}
 
 static int to_errno(int rc)
 {
@@ -97,15 +110,18 @@ static struct lace_ip to_lace(IPaddr_t addr)
 
 static uint64_t host_now_us(void *ctx)
 {
-	return div_u64(pass_time ? pass_time : get_time_ns(), 1000);
+	return div_u64(now, 1000);
 }
 
 static uint32_t host_random(void *ctx)
 {
 	uint32_t value;
 
-	if (get_crypto_bytes(&value, sizeof(value)))
-		get_noncrypto_bytes(&value, sizeof(value));
+	/* barebox complains aloud when it is asked and has no generator. */
+	if (!IS_ERR(hwrng_get_first()) && !get_crypto_bytes(&value, sizeof(value)))
+		return value;
+	clocksource_srand();
+	get_noncrypto_bytes(&value, sizeof(value));
 	return value;
 }
 
@@ -314,9 +330,11 @@ void net_poll(void)
 	if (in_net || !lace)
 		return;
 	in_net = true;
-	pass_time = get_time_ns();
-	if (pass_time - last_sync >= SYNC_EVERY) {
-		last_sync = pass_time;
+	foreground = POLLERS_PER_POLL;
+	if (!polls_to_clock--)
+		look_at_clock();
+	if (now - last_sync >= SYNC_EVERY) {
+		last_sync = now;
 		sync_ports();
 	}
 	list_for_each_entry(c, &connections, con.list)
@@ -324,23 +342,28 @@ void net_poll(void)
 			rebind(c);
 	/* Drivers call net_receive for each frame they have. */
 	eth_rx();
-	if (pass_time - last_timers >= TIMERS_EVERY) {
-		last_timers = pass_time;
+	if (now - last_timers >= TIMERS_EVERY) {
+		last_timers = now;
 		lace_poll(lace, 1);
 	}
-	pass_time = 0;
 	in_net = false;
 }
 
 static void poll_in_background(struct poller_struct *poller)
 {
-	static uint64_t last;
+	static u64 last;
 
+	if (foreground) {
+		foreground--;
+		return;
+	}
 	/* Reading a USB adapter takes milliseconds: what is not waited for is looked at seldom. */
-	if (!is_timeout_non_interruptible(last, POLL_EVERY))
+	look_at_clock();
+	if (now - last < POLL_EVERY)
 		return;
 	net_poll();
-	last = get_time_ns();
+	look_at_clock();
+	last = now;
 }
 
 static struct poller_struct net_poller = {
@@ -379,7 +402,7 @@ struct eth_device *net_route(IPaddr_t dest)
 static int resolve(struct port *port, IPaddr_t dest, u8 *mac)
 {
 	struct lace_ip ip = to_lace(dest);
-	u64 start = get_time_ns();
+	u64 start;
 	int rc;
 
 	if (dest == IP_BROADCAST) {
@@ -387,13 +410,16 @@ static int resolve(struct port *port, IPaddr_t dest, u8 *mac)
 		return 0;
 	}
 	port->error = 0;
+	look_at_clock();
+	start = now;
 	while ((rc = lace_neighbour_get(lace, port->nic, &ip, mac)) == LACE_EAGAIN) {
 		/* The stack takes it for a frame lost on the wire; here it is what the user is told: no link, or no device. */
 		if (port->error)
 			return port->error;
 		if (ctrlc())
 			return -EINTR;
-		if (is_timeout_non_interruptible(start, RESOLVE_AT_MOST))
+		look_at_clock();
+		if (now - start >= RESOLVE_AT_MOST)
 			return -ETIMEDOUT;
 		net_poll();
 	}
@@ -734,6 +760,7 @@ static int net_init(void)
 	if (!memory)
 		return -ENOMEM;
 	lace_host_init(&host, sizeof(host));
+	look_at_clock();
 	host.now_us = host_now_us;
 	host.random = host_random;
 	rc = lace_stack_init(memory, size, &config, &host, &lace);

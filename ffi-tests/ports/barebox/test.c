@@ -289,6 +289,7 @@ static void test_poller_in_send(void)
 	struct board_device *dev = board_add(HERE), *second = board_add(IP(10, 1, 0, 2));
 	struct seen seen = { 0 }, listener = { 0 };
 	struct net_connection *con = open_udp(board_peer.ip, 9, &seen);
+	unsigned int calls;
 	struct net_connection *far = net_udp_eth_new(&second->edev, IP_BROADCAST, 1, handler, &listener);
 
 	CHECK(!IS_ERR(far));
@@ -305,7 +306,10 @@ static void test_poller_in_send(void)
 	/* The background poller alone receives too, 10 ms after the last time. */
 	board_push_udp(second, IP(10, 1, 0, 1), 9, IP(10, 1, 0, 2), 500, "two", 3);
 	board_now += 20 * MSECOND;
-	is_timeout(board_now, MSECOND);
+	for (calls = 0; listener.calls == 1; calls++) {
+		CHECK(calls < 10);
+		is_timeout(board_now, MSECOND);
+	}
 	CHECK(listener.calls == 2);
 	net_unregister(con);
 	net_unregister(far);

@@ -138,7 +138,9 @@ enum led_trigger { LED_TRIGGER_NET_RX, LED_TRIGGER_NET_TX };
 #define setenv(name, text) host_setenv(name, text)
 int host_setenv(const char *name, const char *text);
 int get_crypto_bytes(void *buffer, int len);
-int get_noncrypto_bytes(void *buffer, int len);
+void get_noncrypto_bytes(void *buffer, size_t len);
+void clocksource_srand(void);
+struct hwrng *hwrng_get_first(void);
 const char *barebox_get_hostname(void);
 int machine_id_get_app_specific(uuid_t *id, ...);
 int globalvar_add_simple_ip(const char *name, IPaddr_t *ip);

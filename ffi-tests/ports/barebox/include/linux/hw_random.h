@@ -1,0 +1,2 @@
+/* See host.h. */
+#include "../host.h"
