@@ -95,12 +95,12 @@ impl Yield {
         self.least = if self.least == 0 { arrived } else { self.least.min(arrived) };
     }
 
-    /// Whether the receiver cannot take what comes at once, and it is early enough to begin anew with less. One hole is
-    /// enough where that costs little, and where the window was made smaller before. So are windows in a row of which half
-    /// comes for nothing.
+    /// Whether the receiver cannot take what comes at once, and it is early enough to begin anew with less. The first hole
+    /// is only acknowledged (RFC 7440 §4, design §5.1); one is enough where the window was made smaller before. So are
+    /// windows in a row of which half comes for nothing.
     fn overflows(&self, smaller: bool, blocks: Option<u64>) -> bool {
         let (useful, all) = (u64::from(self.useful), blocks.unwrap_or(LENGTH));
-        let enough = if smaller || useful.saturating_mul(16) <= all { 1 } else { CUTS };
+        let enough = if smaller { 1 } else { CUTS };
         let halves = self.broken >= 4 && self.wasted >= self.useful;
         (halves || self.cuts >= enough) && useful.saturating_mul(2) <= all
     }

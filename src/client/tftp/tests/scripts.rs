@@ -1066,3 +1066,58 @@ fn the_servers_name_is_looked_up_first() {
     let (rig, op) = with_name("0.0.0.0");
     assert_eq!(rig.engine.ops.get(op).unwrap().step, Step::Done(Err(Error::Invalid)));
 }
+
+#[test]
+fn case_e04_a_lost_tail_is_acknowledged_and_two_in_a_row_ask_for_less() {
+    let file = sample(512 * 64);
+    let mut s = Script::new(file.len(), 512, 16);
+    s.oack(&[("windowsize", "16"), ("tsize", "32768")]);
+    s.expect_acks(&[0]);
+    for n in 1..=4u16 {
+        s.data(n, &file[usize::from(n - 1) * 512..usize::from(n) * 512]);
+    }
+    s.expect_acks(&[]);
+    s.rig.advance(9);
+    s.expect_acks(&[]);
+    s.rig.advance(2);
+    s.expect_acks(&[4]);
+    for n in 5..=8u16 {
+        s.data(n, &file[usize::from(n - 1) * 512..usize::from(n) * 512]);
+    }
+    let port = s.port;
+    s.rig.advance(11);
+    let sent = s.rig.sent_udp();
+    assert_eq!((sent[0].dst_port, &sent[0].payload[..4]), (TID, &[0, 5, 0, 0][..]), "the server is told");
+    assert_eq!(sent[1].dst_port, 69);
+    assert_ne!(sent[1].src_port, port);
+    assert!(sent[1].payload.windows(13).any(|w| w == b"windowsize\x004\x00"), "what arrived at once");
+    // One tail, then whole windows: nothing is asked again.
+    let mut s = Script::new(file.len(), 512, 16);
+    s.oack(&[("windowsize", "16"), ("tsize", "32768")]);
+    s.expect_acks(&[0]);
+    for n in 1..=4u16 {
+        s.data(n, &file[usize::from(n - 1) * 512..usize::from(n) * 512]);
+    }
+    s.rig.advance(11);
+    s.expect_acks(&[4]);
+    for n in 5..=52u16 {
+        s.data(n, &file[usize::from(n - 1) * 512..usize::from(n) * 512]);
+    }
+    s.expect_acks(&[20, 36, 52]);
+}
+
+#[test]
+fn a_gap_of_two_blocks_is_asked_for_at_once() {
+    let file = sample(512 * 40);
+    let mut s = Script::new(file.len(), 512, 8);
+    s.oack(&[("windowsize", "8"), ("tsize", "20480")]);
+    s.expect_acks(&[0]);
+    for n in [1, 2, 5, 6, 7, 8u16] {
+        s.data(n, &file[usize::from(n - 1) * 512..usize::from(n) * 512]);
+    }
+    s.expect_acks(&[2]);
+    for n in 3..=10u16 {
+        s.data(n, &file[usize::from(n - 1) * 512..usize::from(n) * 512]);
+    }
+    s.expect_acks(&[10]);
+}
