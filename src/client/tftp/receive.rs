@@ -57,8 +57,9 @@ struct Yield {
     /// Holes of two blocks and more, in any window: what a receive ring loses that is smaller than the window. One block
     /// alone may be lost to chance.
     cuts: u8,
-    /// Fewest blocks that came before such a hole; 0: there was none.
-    least: u16,
+    /// Blocks that came before those of these holes that some came before, all together, and the number of those.
+    before: u16,
+    measured: u8,
     /// Blocks that came, and blocks that did not or came for nothing.
     useful: u32,
     wasted: u32,
@@ -90,9 +91,9 @@ impl Yield {
 
     /// Two blocks or more are missing behind `arrived` of a window.
     fn cut(&mut self, arrived: u32) {
-        let arrived = u16::try_from(arrived.max(1)).unwrap_or(u16::MAX);
         self.cuts = self.cuts.saturating_add(1);
-        self.least = if self.least == 0 { arrived } else { self.least.min(arrived) };
+        self.before = self.before.saturating_add(u16::try_from(arrived).unwrap_or(u16::MAX));
+        self.measured = self.measured.saturating_add(u8::from(arrived > 0));
     }
 
     /// Whether the receiver cannot take what comes at once, and it is early enough to begin anew with less. The first hole
@@ -105,10 +106,13 @@ impl Yield {
         (halves || self.cuts >= enough) && useful.saturating_mul(2) <= all
     }
 
-    /// The window that is likely to come whole. What came before a hole may be less than the ring holds, because other
-    /// frames were in it: not less than an eighth of what was asked for.
-    fn fitting(&self, window: u16) -> u16 {
-        if self.least > 0 { self.least.max(window / 8) } else { self.best }
+    /// The window that is likely to come whole: what came before a hole, on average, and no more than the next power of
+    /// two below, for what came may have been taken out while more came.
+    fn fitting(&self) -> u16 {
+        match self.before.checked_div(u16::from(self.measured)) {
+            None => self.best,
+            Some(mean) => 1u16.checked_shl(mean.max(1).ilog2()).unwrap_or(1),
+        }
     }
 
     /// Whether going on costs more than beginning anew with windows that arrive whole. `blocks`: those of the whole file,
@@ -267,7 +271,7 @@ impl Course {
         }
         let blocks = blocks_of(s, cx);
         let too_much = self.yields.is_poor(now, blocks) || self.yields.overflows(s.has_shrunk(), blocks);
-        if too_much && s.shrink(cx, self.yields.fitting(s.window)) {
+        if too_much && s.shrink(cx, self.yields.fitting()) {
             return Turn::Again;
         }
         match s.expire() {
@@ -384,7 +388,7 @@ impl<H: Host> Receiving<H> {
         if !c.ack_due {
             c.notice_gap(now, s.window, block, edge, is_last);
             if c.ack_due && c.yields.overflows(s.has_shrunk(), blocks_of(s, cx)) {
-                if edge.saturating_sub(block) <= QUIET && s.shrink(cx, c.yields.fitting(s.window)) {
+                if edge.saturating_sub(block) <= QUIET && s.shrink(cx, c.yields.fitting()) {
                     return Turn::Again;
                 }
                 // The answer to a new request would be lost in what is still to come: not before that has ended. The
