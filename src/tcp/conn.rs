@@ -338,6 +338,7 @@ impl<'a, H: Host> Connection<'a, H> {
             *timer = Instant::NEVER;
         }
         self.rx.ack_now = false;
+        self.rx.ack_soon = false;
         self.raise(Events::CLOSED | Events::READABLE | Events::FILE);
     }
 

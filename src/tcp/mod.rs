@@ -700,7 +700,7 @@ impl<'a, H: Host> Tcp<'a, H> {
                 conn.ready = true;
             }
         }
-        let (ready, told) = (core::mem::take(&mut conn.ready), !conn.events.is_empty());
+        let (ready, told) = (core::mem::take(&mut conn.ready) | conn.rx.ack_soon, !conn.events.is_empty());
         self.earliest = self.earliest.min(conn.deadline());
         let closed = conn.state == State::Closed;
         if told || closed {

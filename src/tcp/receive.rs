@@ -8,8 +8,12 @@ use crate::storage::ranges::Interval;
 use crate::storage::time::{Duration, Instant};
 use crate::wire::tcp::{SackBlock, SackBlocks, SeqNumber};
 
-/// Segments at the beginning that are acknowledged one by one, so that the peer's window opens quickly.
+/// Segments at the beginning that are acknowledged without merging; of them the first so many one by one, so that the
+/// peer's window opens quickly.
+const START: u8 = 64;
 const QUICK: u8 = 8;
+/// Most segments that one acknowledgement stands for, when they come in one pass.
+const MERGED: u32 = 16;
 /// Blocks that a SACK option can hold beside timestamps.
 const BLOCKS: usize = 4;
 
@@ -32,12 +36,14 @@ pub struct Receiver<'a, M> {
     pub mss: u32,
     /// An acknowledgement must be sent now.
     pub ack_now: bool,
+    /// An acknowledgement must be sent at the end of this pass.
+    pub ack_soon: bool,
     /// An acknowledgement must be sent then.
     pub ack_at: Instant,
     /// The acknowledgement number sent last.
     pub last_ack: Pos,
     /// Bytes in order since the last acknowledgement.
-    unacked: u64,
+    unacked: u32,
     /// Largest payload seen.
     largest: u32,
     quick: u8,
@@ -60,11 +66,12 @@ impl<'a, M: Memory> Receiver<'a, M> {
             max: u32::from(u16::MAX),
             mss: 536,
             ack_now: false,
+            ack_soon: false,
             ack_at: Instant::NEVER,
             last_ack: Pos::SYN,
             unacked: 0,
             largest: 1,
-            quick: QUICK,
+            quick: START,
             recent: [Pos::SYN; BLOCKS],
             recent_len: 0,
             twice: None,
@@ -128,17 +135,24 @@ impl<'a, M: Memory> Receiver<'a, M> {
         gain >= half.min(u64::from(self.mss).saturating_mul(2)) || (self.window() == 0 && gain >= self.worthwhile())
     }
 
-    /// Bytes came in order: acknowledges every second segment at once, and others after `delay` (RFC 9293 §3.8.6.3).
+    /// Bytes came in order. Every second segment is acknowledged (RFC 9293 §3.8.6.3), others after `delay`. What comes in
+    /// one pass is acknowledged together at its end, as receivers do whose hardware merges segments, but not more than
+    /// [`MERGED`] segments, and not while the connection is young: some peers count acknowledgements in slow start.
     #[inline]
     pub fn in_order(&mut self, now: Instant, payload: u32, delay: Duration) {
-        self.unacked = self.unacked.saturating_add(u64::from(payload));
+        self.unacked = self.unacked.wrapping_add(payload);
         if payload > self.largest {
             self.largest = payload.min(self.mss);
         }
-        if self.quick > 0 {
+        let pair = self.largest << 1;
+        if self.unacked >= pair {
+            self.ack_soon = true;
+            if self.unacked >= pair.saturating_mul(MERGED >> 1) || self.quick > 0 {
+                self.quick = self.quick.saturating_sub(2);
+                self.ack_now = true;
+            }
+        } else if self.quick > START.saturating_sub(QUICK) || delay == Duration::ZERO {
             self.quick = self.quick.saturating_sub(1);
-            self.ack_now = true;
-        } else if self.unacked >= u64::from(self.largest) << 1 || delay == Duration::ZERO {
             self.ack_now = true;
         } else if self.ack_at == Instant::NEVER {
             self.ack_at = now + delay;
@@ -222,6 +236,7 @@ impl<'a, M: Memory> Receiver<'a, M> {
     #[inline]
     pub fn acked(&mut self) {
         self.ack_now = false;
+        self.ack_soon = false;
         self.ack_at = Instant::NEVER;
         self.unacked = 0;
         self.twice = None;

@@ -11,8 +11,9 @@ use crate::stack::egress::{L4Header, L4Sum, Packet, TxError};
 use crate::stack::stats::Counter;
 use crate::storage::error::Error;
 use crate::storage::host::{Host, Token};
+use crate::storage::time::Instant;
 use crate::wire::ipv4::Protocol;
-use crate::wire::tcp::{Flags, MAX_HEADER_LEN, Options, Repr, Timestamps};
+use crate::wire::tcp::{Flags, HEADER_LEN, MAX_HEADER_LEN, Options, Repr, Timestamps};
 
 /// Where the checksum lies in a header.
 const SUM_AT: usize = 16;
@@ -82,7 +83,7 @@ impl<'a, H: Host> Connection<'a, H> {
                 return Ok(true);
             }
         }
-        if self.rx.ack_now {
+        if self.rx.ack_now | self.rx.ack_soon {
             self.send_ack(cx)?;
         }
         Ok(false)
@@ -135,7 +136,7 @@ impl<'a, H: Host> Connection<'a, H> {
                 if let Some(choice) = choice.filter(|choice| choice.at < self.tx.edge) {
                     self.transmit(cx, choice)?;
                     self.tx.recovery.probe_sent(self.tx.nxt, choice.again);
-                    self.tx.probe_at = crate::storage::time::Instant::NEVER;
+                    self.tx.probe_at = Instant::NEVER;
                     self.tx.rto_at = now + self.tx.rtt.rto();
                 }
             }
@@ -365,7 +366,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// The header of a segment that is not a SYN; takes the edge of the window along.
     #[inline]
-    fn header(&mut self, now: crate::storage::time::Instant, at: Pos, flags: Flags) -> Header {
+    fn header(&mut self, now: Instant, at: Pos, flags: Flags) -> Header {
         let window = self.rx.advertise();
         let mut repr = Repr {
             source_port: self.local.port,
@@ -376,13 +377,24 @@ impl<'a, H: Host> Connection<'a, H> {
             window,
             options: Options::default(),
         };
-        if let Some(stamps) = &self.stamps {
-            repr.options.timestamps = Some(Timestamps { value: stamps.value(now), echo: stamps.recent });
-        }
+        let stamps = self.stamps.as_ref().map(|own| Timestamps { value: own.value(now), echo: own.recent });
         if self.tx.sack && self.rx.has_sack() {
+            repr.options.timestamps = stamps;
             repr.options.sack = self.rx.sack_blocks(self.irs);
+            return emit_header(&repr);
         }
-        emit_header(&repr)
+        // Without SACK blocks, as nearly always, the bytes are known at once.
+        let mut header = Header { bytes: [0; MAX_HEADER_LEN], len: HEADER_LEN };
+        if let Some(stamps) = stamps {
+            header.len = HEADER_LEN.wrapping_add(12);
+            if let Some(place) = header.bytes.get_mut(HEADER_LEN..).and_then(|rest| rest.first_chunk_mut::<12>()) {
+                *place = stamps.emit();
+            }
+        }
+        if let Some(place) = header.bytes.first_chunk_mut::<HEADER_LEN>() {
+            *place = repr.emit_fixed([0; 2], header.len);
+        }
+        header
     }
 
     #[inline]

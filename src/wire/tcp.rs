@@ -480,21 +480,36 @@ impl Repr {
         HEADER_LEN.saturating_add(self.options.emitted_len())
     }
 
-    /// Writes the header, with `checksum` in its field, to the front of `buf` and returns its length;
-    /// [`Error::NoRoom`] if it does not fit. 60 bytes always suffice.
-    pub fn emit(&self, checksum: [u8; 2], buf: &mut [u8]) -> Result<usize> {
+    /// The header without its options, its length field saying `len` bytes in all.
+    #[inline]
+    pub fn emit_fixed(&self, checksum: [u8; 2], len: usize) -> [u8; HEADER_LEN] {
         let [s0, s1] = self.source_port.to_be_bytes();
         let [d0, d1] = self.destination_port.to_be_bytes();
         let [q0, q1, q2, q3] = self.seq.0.to_be_bytes();
         let [a0, a1, a2, a3] = self.ack.0.to_be_bytes();
         let [w0, w1] = self.window.to_be_bytes();
         let [c0, c1] = checksum;
-        let offset = (self.header_len() << 2) as u8;
-        let flags = self.flags.bits();
+        let (offset, flags) = ((len << 2) as u8, self.flags.bits());
+        [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, w0, w1, c0, c1, 0, 0]
+    }
+
+    /// Writes the header, with `checksum` in its field, to the front of `buf` and returns its length;
+    /// [`Error::NoRoom`] if it does not fit. 60 bytes always suffice.
+    #[inline]
+    pub fn emit(&self, checksum: [u8; 2], buf: &mut [u8]) -> Result<usize> {
         let mut w = Writer::new(buf);
-        w.put(&[s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, w0, w1, c0, c1, 0, 0])?;
+        w.put(&self.emit_fixed(checksum, self.header_len()))?;
         self.options.emit(&mut w)?;
         Ok(w.len())
+    }
+}
+
+impl Timestamps {
+    /// The option with the padding before it that most peers send (RFC 7323 appendix A).
+    #[inline]
+    pub fn emit(&self) -> [u8; 12] {
+        let ([a, b, c, d], [e, f, g, h]) = (self.value.to_be_bytes(), self.echo.to_be_bytes());
+        [1, 1, 8, 10, a, b, c, d, e, f, g, h]
     }
 }
 

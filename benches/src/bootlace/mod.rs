@@ -2,6 +2,7 @@
 //! destination for every datagram, as a transfer into memory does.
 
 mod host;
+mod tcp;
 
 use crate::case::{Case, DESTINATION, FRAGMENTS, header_len};
 use crate::frames::{FRAGMENT, OUR_IP, OUR_MAC, OUR_PORT, UDP};
@@ -102,7 +103,7 @@ pub fn open(case: Case) -> Option<Box<dyn Bench>> {
         Case::UdpRx | Case::Lockstep => 1468,
         Case::Fragments(_) => FRAGMENTS * FRAGMENT - UDP,
         Case::Echo => 0,
-        Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => return None,
+        Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => return tcp::open(case),
     };
     let mut engine = Engine::new(Bare(1), memory(&Limits::default()));
     let mut interface = Interface::new(Port::new(NicCaps::empty()), Address(OUR_MAC), 1500, None);
