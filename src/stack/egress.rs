@@ -138,7 +138,7 @@ pub fn span_len<M>(span: &Span<'_, M>) -> usize {
     }
 }
 
-fn sum_spans<M: Memory>(spans: &[Span<'_, M>]) -> Result<Sum, TxError> {
+pub(super) fn sum_spans<M: Memory>(spans: &[Span<'_, M>]) -> Result<Sum, TxError> {
     let mut sum = Sum::ZERO;
     let mut at = 0usize;
     for span in spans {
@@ -153,7 +153,7 @@ fn sum_spans<M: Memory>(spans: &[Span<'_, M>]) -> Result<Sum, TxError> {
 }
 
 /// Copies spans to `out` and sums them in the same pass; `out` is exactly as long as they are.
-fn copy_spans<M: Memory>(mut out: &mut [u8], spans: &[Span<'_, M>]) -> Result<Sum, TxError> {
+pub(super) fn copy_spans<M: Memory>(mut out: &mut [u8], spans: &[Span<'_, M>]) -> Result<Sum, TxError> {
     let mut sum = Sum::ZERO;
     let mut at = 0usize;
     for span in spans {
@@ -462,7 +462,7 @@ impl<'a, H: Host> Stack<'a, H> {
     }
 
     #[inline]
-    fn next_hop_mac(&mut self, hop: &Hop) -> Result<Address, TxError> {
+    pub(super) fn next_hop_mac(&mut self, hop: &Hop) -> Result<Address, TxError> {
         match self.neighbours.known(self.now, hop.nic, hop.next) {
             Some(mac) => Ok(mac),
             None => self.find_next_hop(hop),
@@ -516,7 +516,7 @@ fn keep<M: Memory>(
     stored.stored
 }
 
-fn count_tx(stats: &mut Stats, sent: &Result<(), TxError>) {
+pub(super) fn count_tx(stats: &mut Stats, sent: &Result<(), TxError>) {
     stats.count(match sent {
         Ok(()) => Counter::TxFrames,
         Err(TxError::Busy) => Counter::TxBusy,
@@ -648,13 +648,26 @@ fn transmit<N: Nic>(
     let mut head = [0; MAX_HEADERS];
     let head = head.get_mut(..headers.len()).ok_or(TxError::Invalid)?;
     headers.write(head, sum, offload).ok_or(TxError::Invalid)?;
-    let padding = PADDING.get(..MIN_FRAME_LEN.saturating_sub(len)).unwrap_or(&[]);
-    if !asynchronous {
-        let spans = gather(head, body.spans, padding)?;
+    send_gathered(iface, frames, nic, head, body.spans, MIN_FRAME_LEN.saturating_sub(len), token)
+}
+
+/// Hands a frame to a gathering NIC as spans: `head`, the body, and `pad` zeros.
+pub(super) fn send_gathered<N: Nic>(
+    iface: &mut Interface<N>,
+    frames: &mut TxFrames<'_>,
+    nic: NicId,
+    head: &[u8],
+    body: &[Span<'_, N::Memory>],
+    pad: usize,
+    token: Token,
+) -> Result<(), TxError> {
+    let padding = PADDING.get(..pad).unwrap_or(&[]);
+    if !iface.caps.contains(NicCaps::ASYNC) {
+        let spans = gather(head, body, padding)?;
         return iface.nic.send(&spans, token).map_err(TxError::from);
     }
     let (slot, own_token) = frames.claim(nic, token).ok_or(TxError::Busy)?;
-    let sent = gather_kept(iface, slot, head, body.spans, padding, own_token);
+    let sent = gather_kept(iface, slot, head, body, padding, own_token);
     if sent.is_err() {
         frames.done(own_token);
     }
@@ -701,7 +714,7 @@ fn gather<'s, M: Memory>(head: &'s [u8], body: &[Span<'s, M>], padding: &'s [u8]
 
 /// Has `fill` write a frame of `len` bytes into the NIC's own buffer, or into a frame of the stack's where the NIC has
 /// none, and sends it, padded with zeros to the minimum (RFC 894, RFC 1042).
-fn copy_out<N: Nic>(
+pub(super) fn copy_out<N: Nic>(
     iface: &mut Interface<N>,
     frames: &mut TxFrames<'_>,
     nic: NicId,

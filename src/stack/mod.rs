@@ -27,6 +27,7 @@ pub mod path_mtu;
 pub mod ports;
 pub mod route;
 pub mod stats;
+pub mod way;
 
 use crate::storage::host::{Host, LogEvent};
 use crate::storage::time::{Duration, Instant};

@@ -82,8 +82,14 @@ impl<'b> ByteRing<'b> {
     /// Appends as much of `bytes` as fits and makes it readable. Returns how much.
     pub fn push(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.free());
-        match bytes.get(..count).and_then(|bytes| self.write_ahead(0, bytes)) {
-            Some(_) => self.advance(count),
+        let copied = bytes.get(..count).and_then(|bytes| {
+            let (first, second) = self.spare_mut(0, count)?;
+            let (to_first, to_second) = bytes.split_at_checked(first.len())?;
+            Sum::copy_only(first, to_first)?;
+            Sum::copy_only(second, to_second)
+        });
+        match copied {
+            Some(()) => self.advance(count),
             None => 0,
         }
     }

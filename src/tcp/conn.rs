@@ -12,6 +12,7 @@ use super::source::SendQueue;
 use super::spans::ReceiveQueue;
 use crate::stack::Stack;
 use crate::stack::interface::NicId;
+use crate::stack::way::Way;
 use crate::storage::checksum::Sum;
 use crate::storage::error::Error;
 use crate::storage::host::{Endpoint, Host};
@@ -193,6 +194,8 @@ pub struct Connection<'a, H: Host> {
     pub(super) tx: Sender<'a, H>,
     pub(super) rx: Receiver<'a, H::Memory>,
     pub(super) stamps: Option<Stamps>,
+    /// The way to the peer, while it is valid.
+    pub(super) way: Option<Way>,
     pub(super) path: Path,
     /// When TIME-WAIT ends, or an orphan's FIN-WAIT-2.
     pub(super) state_at: Instant,
@@ -215,6 +218,8 @@ pub struct Connection<'a, H: Host> {
     pub(super) scaled: bool,
     /// Something changed that may let segments out.
     pub(super) ready: bool,
+    /// The table must look after this connection: it is ready, has something to tell, or a timer is set.
+    pub(super) attention: bool,
     /// Output waits for a neighbour or a page.
     pub(super) blocked: bool,
 }
@@ -268,6 +273,7 @@ impl<'a, H: Host> Connection<'a, H> {
             tx,
             rx,
             stamps: None,
+            way: None,
             path: Path::new(1500),
             state_at: Instant::NEVER,
             keep_at: Instant::NEVER,
@@ -283,6 +289,7 @@ impl<'a, H: Host> Connection<'a, H> {
             syns: 0,
             scaled: false,
             ready: false,
+            attention: true,
             blocked: false,
         }
     }
@@ -303,8 +310,12 @@ impl<'a, H: Host> Connection<'a, H> {
     }
 
     /// The bit that is set when a user is to be told.
+    #[inline]
     pub(super) fn raise(&mut self, events: Events) {
-        self.events |= events;
+        if !self.events.contains(events) {
+            self.events |= events;
+            self.attention = true;
+        }
     }
 
     /// Whether the slot can be used for another connection.

@@ -36,7 +36,9 @@ impl<'a, H: Host> Tcp<'a, H> {
         let Some(slot) = self.table.at_mut(index) else { return };
         let mut cx = Context { stack, pages: &mut self.pages, time_wait: self.time_wait };
         let verdict = slot.conn.receive(&mut cx, packet, &segment);
-        self.settle(stack, index);
+        if slot.conn.attention | slot.conn.rx.ack_now {
+            self.settle(stack, index);
+        }
         match verdict {
             Verdict::Done => {}
             Verdict::Reset(seq) => self.reset(stack, packet, &segment, Some(seq)),

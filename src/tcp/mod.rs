@@ -449,6 +449,7 @@ impl<'a, H: Host> Tcp<'a, H> {
     fn after_reading(&mut self, stack: &mut Stack<'a, H>, index: u16) {
         let Some(slot) = self.table.at_mut(index) else { return };
         let conn = &mut slot.conn;
+        conn.rx.changed();
         if conn.state.is_synchronized() && conn.state.receives() && conn.rx.should_update() {
             conn.rx.ack_now = true;
             self.settle(stack, index);
@@ -493,6 +494,7 @@ impl<'a, H: Host> Tcp<'a, H> {
         conn.ready = true;
         // Regions are their owner's again.
         while conn.rx.queue.finish_front().is_some() {}
+        conn.rx.changed();
         conn.limit_fin_wait_2(now, time_wait);
         self.settle(stack, key.index);
         Ok(())
@@ -700,6 +702,7 @@ impl<'a, H: Host> Tcp<'a, H> {
                 conn.ready = true;
             }
         }
+        conn.attention = false;
         let (ready, told) = (core::mem::take(&mut conn.ready) | conn.rx.ack_soon, !conn.events.is_empty());
         self.earliest = self.earliest.min(conn.deadline());
         let closed = conn.state == State::Closed;

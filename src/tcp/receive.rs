@@ -2,7 +2,7 @@
 //! for `spans`; which segments are acceptable is for `state`.
 
 use super::seq::Pos;
-use super::spans::{Confirmed, ReceiveQueue};
+use super::spans::{Confirmed, ReceiveQueue, Stored};
 use crate::storage::host::Memory;
 use crate::storage::ranges::Interval;
 use crate::storage::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use crate::wire::tcp::{SackBlock, SackBlocks, SeqNumber};
 
 /// Segments at the beginning that are acknowledged without merging; of them the first so many one by one, so that the
 /// peer's window opens quickly.
-const START: u8 = 64;
-const QUICK: u8 = 8;
+const START: u8 = 20;
+const QUICK: u8 = 4;
 /// Most segments that one acknowledgement stands for, when they come in one pass.
 const MERGED: u32 = 16;
 /// Blocks that a SACK option can hold beside timestamps.
@@ -52,6 +52,8 @@ pub struct Receiver<'a, M> {
     recent_len: usize,
     /// A range that came twice, to be reported once (RFC 2883).
     twice: Option<Interval<Pos>>,
+    /// The window field told last, while nothing has changed.
+    field: Option<u16>,
 }
 
 impl<'a, M: Memory> Receiver<'a, M> {
@@ -75,6 +77,7 @@ impl<'a, M: Memory> Receiver<'a, M> {
             recent: [Pos::SYN; BLOCKS],
             recent_len: 0,
             twice: None,
+            field: None,
         }
     }
 
@@ -105,6 +108,13 @@ impl<'a, M: Memory> Receiver<'a, M> {
     /// Moves the edge as far as there is room and it is worthwhile; returns the window field.
     #[inline]
     pub fn advertise(&mut self) -> u16 {
+        match self.field {
+            Some(field) => field,
+            None => self.advertise_anew(),
+        }
+    }
+
+    fn advertise_anew(&mut self) -> u16 {
         let next = self.next();
         let room = self.end_of_room();
         let edge = if room.since(self.edge) >= self.worthwhile() { room } else { self.edge };
@@ -115,13 +125,28 @@ impl<'a, M: Memory> Receiver<'a, M> {
         }
         let field = field.min(u64::from(u16::MAX));
         self.edge = self.edge.later(next + (field << self.shift));
+        self.field = Some(field as u16);
         field as u16
+    }
+
+    /// The queue changed, or the edge was taken back: the window must be computed again.
+    #[inline]
+    pub fn changed(&mut self) {
+        self.field = None;
+    }
+
+    /// Nothing was sent after all: the edge is where it was.
+    #[cold]
+    pub fn take_back(&mut self, edge: Pos) {
+        self.edge = edge;
+        self.field = None;
     }
 
     /// The window field of a SYN, which is not scaled (RFC 7323 §2.2).
     pub fn advertise_in_syn(&mut self) -> u16 {
         let window = self.end_of_room().since(Pos::DATA).min(u64::from(u16::MAX));
         self.edge = self.edge.later(Pos::DATA + window);
+        self.field = None;
         window as u16
     }
 
@@ -138,32 +163,44 @@ impl<'a, M: Memory> Receiver<'a, M> {
     /// Bytes came in order. Every second segment is acknowledged (RFC 9293 §3.8.6.3), others after `delay`. What comes in
     /// one pass is acknowledged together at its end, as receivers do whose hardware merges segments, but not more than
     /// [`MERGED`] segments, and not while the connection is young: some peers count acknowledgements in slow start.
+    /// Returns whether a timer was set, or an acknowledgement is due at the end of the pass that was not before.
     #[inline]
-    pub fn in_order(&mut self, now: Instant, payload: u32, delay: Duration) {
+    fn in_order(&mut self, now: Instant, payload: u32, delay: Duration) -> bool {
         self.unacked = self.unacked.wrapping_add(payload);
         if payload > self.largest {
             self.largest = payload.min(self.mss);
         }
         let pair = self.largest << 1;
         if self.unacked >= pair {
-            self.ack_soon = true;
             if self.unacked >= pair.saturating_mul(MERGED >> 1) || self.quick > 0 {
                 self.quick = self.quick.saturating_sub(2);
                 self.ack_now = true;
             }
-        } else if self.quick > START.saturating_sub(QUICK) || delay == Duration::ZERO {
+            return !core::mem::replace(&mut self.ack_soon, true);
+        }
+        if self.quick > START.saturating_sub(QUICK) || delay == Duration::ZERO {
             self.quick = self.quick.saturating_sub(1);
             self.ack_now = true;
-        } else if self.ack_at == Instant::NEVER {
-            self.ack_at = now + delay;
+            return false;
         }
+        if self.ack_at == Instant::NEVER {
+            self.ack_at = now + delay;
+            return true;
+        }
+        false
     }
 
-    /// Confirms stored bytes and decides when to acknowledge.
+    /// Confirms stored bytes and decides when to acknowledge. Also tells whether a timer was set or an acknowledgement is
+    /// due that was not before.
     #[inline]
-    pub fn confirm(&mut self, now: Instant, start: Pos, end: Pos, payload: u32, delay: Duration) -> Confirmed {
+    pub fn confirm(&mut self, now: Instant, stored: Stored, payload: u32, delay: Duration) -> (Confirmed, bool) {
+        self.field = None;
+        if self.queue.confirm_next(&stored) {
+            let news = self.in_order(now, payload, delay);
+            return (Confirmed::InOrder(u64::from(payload)), news);
+        }
         let out_of_order = !self.queue.held().is_empty();
-        let confirmed = self.queue.confirm(start, end);
+        let confirmed = self.queue.confirm(stored.start, stored.end);
         match confirmed {
             Confirmed::InOrder(_) => {
                 self.in_order(now, payload, delay);
@@ -171,12 +208,12 @@ impl<'a, M: Memory> Receiver<'a, M> {
                 self.ack_now |= out_of_order;
             }
             Confirmed::Held => {
-                self.remember(start);
+                self.remember(stored.start);
                 self.ack_now = true;
             }
             Confirmed::Duplicate | Confirmed::NoRoom => self.ack_now = true,
         }
-        confirmed
+        (confirmed, true)
     }
 
     /// `start .. end` came although it was there.

@@ -7,8 +7,10 @@ use super::pages::Pages;
 use super::sender::Choice;
 use super::seq::Pos;
 use super::source::{Body, Obstacle};
-use crate::stack::egress::{L4Header, L4Sum, Packet, TxError};
+use crate::stack::Stack;
+use crate::stack::egress::{L4Header, L4Sum, TxError};
 use crate::stack::stats::Counter;
+use crate::stack::way::{Flow as WayFlow, Load};
 use crate::storage::error::Error;
 use crate::storage::host::{Host, Token};
 use crate::storage::time::Instant;
@@ -181,39 +183,43 @@ impl<'a, H: Host> Connection<'a, H> {
         }
         let edge = self.rx.edge;
         let header = self.header(stack.now, choice.at, flags);
-        let mut packet = self.packet(&header, &[]);
-        let sent = if fill {
-            let queue = &mut self.tx.queue;
-            let mut ended = None;
-            let sent = stack.send_filled(&packet, choice.len, &mut |out| {
-                queue.fill(pages, choice.at, out).map_err(|obstacle| {
-                    ended = Some(obstacle);
-                    TxError::Invalid
-                })
-            });
-            if let Some(obstacle) = ended {
-                self.rx.edge = edge;
-                return Err(self.obstacle(pages, obstacle));
+        let mut ended = None;
+        let sent = match self.find_way(stack) {
+            Err(error) => Err(error),
+            Ok(()) => {
+                let Connection { way, tx, .. } = self;
+                let Some(way) = way else { return Err(Stop::Fatal(Error::Invalid)) };
+                let queue = &mut tx.queue;
+                if fill {
+                    let mut fill = |out: &mut [u8]| {
+                        queue.fill(pages, choice.at, out).map_err(|obstacle| {
+                            ended = Some(obstacle);
+                            TxError::Invalid
+                        })
+                    };
+                    stack.send_along(way, header.bytes(), SUM_AT, Load::Fill(choice.len, &mut fill), Token(0))
+                } else {
+                    let mut body: Body<'_, H::Memory> = Body::new();
+                    let token = match choice.len {
+                        0 => Some(Token(0)),
+                        len => queue.spans(pages, choice.at, len, &mut body),
+                    };
+                    let Some(token) = token else { return Err(Stop::Fatal(Error::Invalid)) };
+                    let sent = stack.send_along(way, header.bytes(), SUM_AT, Load::Spans(&body), token);
+                    if token != Token(0) && sent.is_ok() && stack.keeps_spans(self.nic) {
+                        drop(body);
+                        pages.lend(token);
+                    }
+                    sent
+                }
             }
-            sent
-        } else {
-            let mut body: Body<'_, H::Memory> = Body::new();
-            let token = match choice.len {
-                0 => Some(Token(0)),
-                len => self.tx.queue.spans(pages, choice.at, len, &mut body),
-            };
-            let Some(token) = token else { return Err(Stop::Fatal(Error::Invalid)) };
-            packet.body = &body;
-            packet.token = token;
-            let sent = stack.send(&packet);
-            if token != Token(0) && sent.is_ok() && stack.keeps_spans(self.nic) {
-                drop(body);
-                pages.lend(token);
-            }
-            sent
         };
+        if let Some(obstacle) = ended {
+            self.rx.take_back(edge);
+            return Err(self.obstacle(pages, obstacle));
+        }
         if let Err(error) = sent {
-            self.refused(error).inspect_err(|_| self.rx.edge = edge)?;
+            self.refused(error).inspect_err(|_| self.rx.take_back(edge))?;
         }
         if choice.again {
             stack.stats.count(Counter::TcpRetransmit);
@@ -253,6 +259,7 @@ impl<'a, H: Host> Connection<'a, H> {
             TxError::Busy => Err(Stop::Busy),
             TxError::Resolving => Err(Stop::Blocked),
             TxError::TooBig(room) => {
+                self.way = None;
                 let mtu = u16::try_from(room.saturating_add(crate::wire::ipv4::HEADER_LEN)).unwrap_or(u16::MAX);
                 if self.path.limit(mtu) {
                     self.tx.congestion.set_mss(self.room(self.stamp_len()));
@@ -263,6 +270,7 @@ impl<'a, H: Host> Connection<'a, H> {
             TxError::Invalid => Err(Stop::Fatal(Error::Invalid)),
             TxError::Failed(_) => Ok(()),
             TxError::HostUnreachable | TxError::NetworkUnreachable | TxError::NetworkDown => {
+                self.way = None;
                 let error = Error::from(error);
                 // RFC 1122 §4.2.3.9: what holds for errors from routers holds for our own; a connection that stands
                 // waits for the path to come back.
@@ -305,14 +313,14 @@ impl<'a, H: Host> Connection<'a, H> {
     fn send_ack(&mut self, cx: &mut Context<'_, 'a, H>) -> Result<(), Stop> {
         let edge = self.rx.edge;
         let header = self.header(cx.stack.now, self.tx.nxt, Flags::ACK);
-        match cx.stack.send(&self.packet(&header, &[])) {
+        match self.send_bare(cx.stack, &header) {
             Ok(()) => {}
             Err(TxError::Busy) => {
-                self.rx.edge = edge;
+                self.rx.take_back(edge);
                 return Err(Stop::Busy);
             }
             Err(TxError::Resolving) => {
-                self.rx.edge = edge;
+                self.rx.take_back(edge);
                 return Err(Stop::Blocked);
             }
             // An acknowledgement that is lost is lost.
@@ -331,7 +339,7 @@ impl<'a, H: Host> Connection<'a, H> {
     /// Sends a reset for this connection (RFC 9293 §3.10.5). It is best effort.
     pub(super) fn send_reset(&mut self, cx: &mut Context<'_, 'a, H>) {
         let header = self.header(cx.stack.now, self.tx.nxt, Flags::RST | Flags::ACK);
-        if cx.stack.send(&self.packet(&header, &[])).is_ok() {
+        if self.send_bare(cx.stack, &header).is_ok() {
             cx.stack.stats.count(Counter::TcpResetSent);
         }
     }
@@ -343,9 +351,9 @@ impl<'a, H: Host> Connection<'a, H> {
             true => self.syn_header(flags, options),
             false => self.header(cx.stack.now, at, flags),
         };
-        let sent = cx.stack.send(&self.packet(&header, &[]));
+        let sent = self.send_bare(cx.stack, &header);
         if let Err(error) = sent {
-            self.refused(error).inspect_err(|_| self.rx.edge = edge)?;
+            self.refused(error).inspect_err(|_| self.rx.take_back(edge))?;
         }
         self.rx.acked();
         Ok(())
@@ -397,24 +405,31 @@ impl<'a, H: Host> Connection<'a, H> {
         header
     }
 
+    /// Sees to it that there is a valid way to the peer.
     #[inline]
-    fn packet<'p>(
-        &self,
-        header: &'p Header,
-        body: &'p [crate::storage::host::Span<'p, H::Memory>],
-    ) -> Packet<'p, H::Memory> {
-        Packet {
+    fn find_way(&mut self, stack: &mut Stack<'a, H>) -> Result<(), TxError> {
+        if self.way.as_ref().is_some_and(|way| way.is_valid(stack.now)) {
+            return Ok(());
+        }
+        let flow = WayFlow {
             src: self.local.addr,
             dst: self.remote.addr,
-            nic: Some(self.nic),
+            nic: self.nic,
             protocol: Protocol::TCP,
             ttl: self.options.ttl,
             tos: self.options.tos,
-            dont_fragment: true,
-            header: header.l4(),
-            body,
-            token: Token(0),
-            queue: false,
+        };
+        self.way = None;
+        self.way = Some(stack.find_way(&flow)?);
+        Ok(())
+    }
+
+    /// Sends a header without data.
+    fn send_bare(&mut self, stack: &mut Stack<'a, H>, header: &Header) -> Result<(), TxError> {
+        self.find_way(stack)?;
+        match &self.way {
+            Some(way) => stack.send_along(way, header.bytes(), SUM_AT, Load::Spans(&[]), Token(0)),
+            None => Err(TxError::NetworkDown),
         }
     }
 }
@@ -426,10 +441,14 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// As the stack takes it.
     #[inline]
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+
+    /// As the stack takes it for a single packet.
     pub(super) fn l4(&self) -> L4Header<'_> {
-        L4Header::new(self.bytes.get(..self.len).unwrap_or_default(), L4Sum::Pseudo(SUM_AT))
+        L4Header::new(self.bytes(), L4Sum::Pseudo(SUM_AT))
     }
 }
 

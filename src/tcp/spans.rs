@@ -48,6 +48,15 @@ pub struct Stored {
     pub start: Pos,
     /// Its end.
     pub end: Pos,
+    /// All of it follows what had come, and lies in one place: in a region, or in the ring.
+    simple: Option<Simple>,
+}
+
+/// The one place of bytes in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Simple {
+    Region,
+    Ring,
 }
 
 /// What a confirmation changed.
@@ -185,10 +194,14 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
 
     /// Writes bytes that have one place in common, and sums them; `None` where they do not.
     #[inline]
-    fn write(&mut self, pos: Pos, bytes: &[u8]) -> Option<Sum> {
+    fn write(&mut self, pos: Pos, bytes: &[u8]) -> Option<(Sum, Simple)> {
         match self.place(pos) {
-            Place::Region { memory, at, room } if room >= bytes.len() as u64 => memory.copy_sum(at, bytes).ok(),
-            Place::Ring { at, room } if room >= bytes.len() as u64 => self.ring.write_ahead(at, bytes),
+            Place::Region { memory, at, room } if room >= bytes.len() as u64 => {
+                memory.copy_sum(at, bytes).ok().map(|sum| (sum, Simple::Region))
+            }
+            Place::Ring { at, room } if room >= bytes.len() as u64 => {
+                self.ring.write_ahead(at, bytes).map(|sum| (sum, Simple::Ring))
+            }
             _ => None,
         }
     }
@@ -201,9 +214,9 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
         if pos == self.next
             && last <= limit
             && self.held.is_empty()
-            && let Some(sum) = self.write(pos, bytes)
+            && let Some((sum, place)) = self.write(pos, bytes)
         {
-            return Stored { sum, start: pos, end: last };
+            return Stored { sum, start: pos, end: last, simple: Some(place) };
         }
         self.store_pieces(pos, bytes, limit)
     }
@@ -234,7 +247,7 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
             };
             let Some((piece, tail)) = rest.split_at_checked(to_usize(len)) else { break };
             let part = match keep {
-                true => self.write(pos, piece),
+                true => self.write(pos, piece).map(|(sum, _)| sum),
                 false => None,
             };
             if keep && part.is_none() {
@@ -244,7 +257,21 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
             pos += len;
             rest = tail;
         }
-        Stored { sum, start, end }
+        Stored { sum, start, end, simple: None }
+    }
+
+    /// Confirms what was stored, where that is the next bytes and they lie in one place; whether it was.
+    #[inline]
+    pub fn confirm_next(&mut self, stored: &Stored) -> bool {
+        match stored.simple {
+            Some(Simple::Region) => {}
+            Some(Simple::Ring) => {
+                self.ring.advance(to_usize(stored.end.since(stored.start)));
+            }
+            None => return false,
+        }
+        self.next = stored.end;
+        true
     }
 
     /// Confirms what [`Self::store`] has stored: its checksum holds.

@@ -5,7 +5,7 @@ use super::conn::{Connection, Context, Due, Events, State};
 use super::options::{DEFAULT_MSS, MIN_MSS, Stamps};
 use super::sender::Ack;
 use super::seq::Pos;
-use super::spans::Confirmed;
+use super::spans::{Confirmed, Stored};
 use crate::stack::ingress::Packet;
 use crate::stack::stats::Counter;
 use crate::storage::checksum::Sum;
@@ -45,9 +45,10 @@ impl<'a, H: Host> Connection<'a, H> {
         packet: &Packet<'_>,
         segment: &Segment<'_>,
     ) -> Verdict {
-        if self.state == State::Established && self.receive_predicted(cx, packet, segment) {
+        if self.state == State::Established && !self.orphan && self.receive_predicted(cx, packet, segment) {
             return Verdict::Done;
         }
+        self.attention = true;
         self.receive_any(cx, packet, segment)
     }
 
@@ -86,10 +87,13 @@ impl<'a, H: Host> Connection<'a, H> {
             return false;
         }
         let last = next + payload.len() as u64;
-        let stored = self.rx.queue.store(next, payload, last);
-        if !packet.sum_ok && !(head_sum(self.pseudo, packet, segment) + stored.sum).holds() {
-            cx.stack.stats.count(Counter::DropTcpChecksum);
-            return true;
+        let stored = (!payload.is_empty()).then(|| self.rx.queue.store(next, payload, last));
+        if !packet.sum_ok {
+            let sum = stored.as_ref().map_or(Sum::ZERO, |stored| stored.sum);
+            if !(head_sum(self.pseudo, packet, segment) + sum).holds() {
+                cx.stack.stats.count(Counter::DropTcpChecksum);
+                return true;
+            }
         }
         self.heard(now);
         if let (Some(own), Some((value, _))) = (&mut self.stamps, stamps)
@@ -98,14 +102,12 @@ impl<'a, H: Host> Connection<'a, H> {
             own.recent = value;
             own.recent_at = now;
         }
-        if !payload.is_empty() {
-            let held = !self.rx.queue.held().is_empty();
+        if let Some(stored) = stored {
             let len = payload.len() as u32;
-            self.rx.confirm(now, stored.start, stored.end, len, self.options.delayed_ack);
+            self.attention |= self.rx.confirm(now, stored, len, self.options.delayed_ack).1;
             if stored.end < last {
                 self.no_room(cx);
             }
-            self.rx.ack_now |= held;
             self.raise(if self.rx.queue.regions() > 0 { Events::REGION | Events::READABLE } else { Events::READABLE });
         }
         if !same {
@@ -120,6 +122,7 @@ impl<'a, H: Host> Connection<'a, H> {
                 self.acknowledged();
             }
             self.ready = true;
+            self.attention = true;
         }
         true
     }
@@ -231,7 +234,7 @@ impl<'a, H: Host> Connection<'a, H> {
         }
         // The urgent pointer is of no account: urgent data is data (RFC 9293 §3.8.5, field case C16).
         if let Some(stored) = stored {
-            self.receive_data(cx, seq, last, stored.start, stored.end, payload.len() as u32);
+            self.receive_data(cx, seq, last, stored, payload.len() as u32);
         }
         self.receive_fin(cx, seq, last, flags.contains(Flags::FIN));
         if self.state == State::TimeWait && flags.contains(Flags::FIN) {
@@ -393,6 +396,7 @@ impl<'a, H: Host> Connection<'a, H> {
         } else {
             self.rx.max = self.rx.max.min(u32::from(u16::MAX));
         }
+        self.rx.changed();
         self.tx.sack = self.options.sack && peer.sack_permitted;
         self.tx.mss = u32::from(peer.max_segment_size.unwrap_or(DEFAULT_MSS).max(MIN_MSS));
         self.stamps = match (self.stamps, peer.timestamps) {
@@ -504,7 +508,7 @@ impl<'a, H: Host> Connection<'a, H> {
     }
 
     /// The payload of an acceptable segment whose checksum holds.
-    fn receive_data(&mut self, cx: &mut Context<'_, 'a, H>, seq: Pos, last: Pos, start: Pos, end: Pos, len: u32) {
+    fn receive_data(&mut self, cx: &mut Context<'_, 'a, H>, seq: Pos, last: Pos, stored: Stored, len: u32) {
         let now = cx.stack.now;
         if self.orphan {
             // RFC 9293 §3.6.1, RFC 2525 §2.17: nobody will read it, and the peer must know.
@@ -520,8 +524,8 @@ impl<'a, H: Host> Connection<'a, H> {
         {
             self.rx.came_twice(seq, last.earlier(held.end));
         }
-        if start < end {
-            match self.rx.confirm(now, start, end, len, self.options.delayed_ack) {
+        if stored.start < stored.end {
+            match self.rx.confirm(now, stored, len, self.options.delayed_ack).0 {
                 Confirmed::InOrder(_) => {
                     self.raise(Events::READABLE);
                     if self.rx.queue.regions() > 0 {
@@ -535,7 +539,7 @@ impl<'a, H: Host> Connection<'a, H> {
         } else {
             self.rx.ack_now = true;
         }
-        if last > end && self.rx.fin.is_none() {
+        if last > stored.end && self.rx.fin.is_none() {
             // Beyond the window, or without a place.
             cx.stack.stats.count(Counter::DropTcpNoRoom);
             self.rx.ack_now = true;
@@ -556,6 +560,7 @@ impl<'a, H: Host> Connection<'a, H> {
             return;
         }
         self.rx.fin_taken = true;
+        self.rx.changed();
         self.rx.ack_now = true;
         self.raise(Events::FINISHED | Events::READABLE | Events::REGION);
         match self.state {

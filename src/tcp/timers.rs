@@ -93,6 +93,7 @@ impl<'a, H: Host> Connection<'a, H> {
             return;
         }
         cx.stack.stats.count(Counter::TcpRetransmit);
+        self.way = None;
         let first = self.tx.board.first().map_or(0, |range| range.bytes());
         let longest = first.min(u64::from(self.room(self.stamp_len())));
         let stamp = self.stamps.map(|stamps| stamps.value(now));

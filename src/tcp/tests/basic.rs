@@ -288,7 +288,7 @@ fn delayed_acknowledgements_come_for_each_second_segment_or_after_a_while() {
     let options = Options { timestamps: false, ..Options::default() };
     let key = rig.open(options, full(1000, None, false));
     let mut seq = 1;
-    for _ in 0..8 {
+    for _ in 0..4 {
         rig.send(A, seq, 1, &pattern(0, 1000));
         seq += 1000;
         assert_eq!(rig.sent().len(), 1, "at first each segment");
@@ -305,5 +305,27 @@ fn delayed_acknowledgements_come_for_each_second_segment_or_after_a_while() {
     assert!(rig.sent().is_empty());
     rig.advance(1);
     assert_eq!(rig.sent_ack().0, seq + 1000);
-    assert_eq!(rig.read(key, 100_000).unwrap().len(), 19_000);
+    assert_eq!(rig.read(key, 100_000).unwrap().len(), 15_000);
+}
+
+#[test]
+fn segments_of_one_pass_are_acknowledged_together() {
+    let mut rig = Rig::new();
+    let options = Options { timestamps: false, ..Options::default() };
+    rig.open(options, full(1000, None, false));
+    let mut seq = 1;
+    let mut burst = |rig: &mut Rig, count| {
+        for _ in 0..count {
+            let frame = rig.frame(A, seq, 1, &pattern(0, 1000), WireOptions::default());
+            rig.node.receive(&frame);
+            seq += 1000;
+        }
+        rig.node.pass();
+        let acks: Vec<u32> = rig.sent().iter().map(|s| s.ack.since(rig.peer.iss)).collect();
+        (acks.len(), acks.last() == Some(&seq))
+    };
+    assert_eq!(burst(&mut rig, 20), (12, true), "a young connection counts in ones and pairs");
+    assert_eq!(burst(&mut rig, 8), (1, true));
+    assert_eq!(burst(&mut rig, 16), (1, true));
+    assert_eq!(burst(&mut rig, 18), (2, true), "but one for sixteen at most");
 }
