@@ -575,9 +575,10 @@ impl<'a, H: Host> Tcp<'a, H> {
         }
         while let Some(index) = self.table.unlist(List::Events) {
             let Some(key) = self.table.key(index) else { continue };
-            let Some(conn) = self.table.get_mut(key) else { continue };
+            // What happens before a connection is accepted is told after.
+            let Some(conn) = self.table.get_mut(key).filter(|conn| conn.parent.is_none()) else { continue };
             let events = core::mem::take(&mut conn.events);
-            if !events.is_empty() && !conn.orphan && conn.parent.is_none() {
+            if !events.is_empty() && !conn.orphan {
                 return Some(Event::Connection(key, events));
             }
         }

@@ -100,7 +100,7 @@ impl<'a, M: Memory> Receiver<'a, M> {
 
     #[inline]
     fn end_of_room(&self) -> Pos {
-        // Rounding up to the window's grain may tell of a little more than there is; the ring keeps that much back.
+        // Rounding up to the window's grain tells of a little more than there is; the ring keeps that much back.
         let slack = (1u64 << self.shift).wrapping_sub(1);
         self.queue.end_of_room(slack).earlier(self.queue.next() + u64::from(self.max))
     }
@@ -118,11 +118,9 @@ impl<'a, M: Memory> Receiver<'a, M> {
         let next = self.next();
         let room = self.end_of_room();
         let edge = if room.since(self.edge) >= self.worthwhile() { room } else { self.edge };
-        let window = edge.since(next);
-        let mut field = window >> self.shift;
-        if next + (field << self.shift) < self.edge {
-            field = field.wrapping_add(1);
-        }
+        // Rounded up, so that the edge stays where it was, and the last bytes of a region can come though no ring follows.
+        let grain = (1u64 << self.shift).wrapping_sub(1);
+        let field = edge.since(next).saturating_add(grain) >> self.shift;
         let field = field.min(u64::from(u16::MAX));
         self.edge = self.edge.later(next + (field << self.shift));
         self.field = Some(field as u16);

@@ -3,6 +3,8 @@
 
 mod basic;
 mod cases;
+mod files;
 mod pair;
 mod recovery;
 mod rig;
+mod server;

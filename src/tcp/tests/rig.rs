@@ -30,6 +30,7 @@ pub const A: Flags = Flags::ACK;
 pub const F: Flags = Flags::FIN;
 pub const R: Flags = Flags::RST;
 
+pub const P: Flags = Flags::PSH;
 pub const U: Flags = Flags::URG;
 pub const SA: Flags = Flags::SYN.union(Flags::ACK);
 pub const FA: Flags = Flags::FIN.union(Flags::ACK);
