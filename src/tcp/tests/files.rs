@@ -206,7 +206,7 @@ fn case_s01_nothing_below_the_acknowledged_offset_is_read() {
         }
         let top = sent.iter().map(|s| s.seq.since(rig.peer.irs) - 1 + s.payload.len() as u32).max();
         // Sometimes nothing comes back, so that the timer runs.
-        if splitmix(&mut seed) % 4 == 0 {
+        if splitmix(&mut seed).is_multiple_of(4) {
             rig.advance(400);
             continue;
         }
@@ -478,7 +478,7 @@ fn pages_over_a_hostile_link_come_back_exactly_once() {
         let mut busy = seed;
         let done = pair.run(600_000, |p| {
             // The NIC refuses now and then.
-            if splitmix(&mut busy) % 5 == 0 {
+            if splitmix(&mut busy).is_multiple_of(5) {
                 p.ends[0].wire.borrow_mut().script.push_back(Some(crate::storage::host::SendError::Busy));
             }
             p.ends[0].tcp.file(client, ticket).unwrap().result.is_some()
