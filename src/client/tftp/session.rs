@@ -431,7 +431,8 @@ impl Session {
         let blocks = size.checked_div(u64::from(self.blksize)).unwrap_or(0);
         let rounds = blocks.checked_div(u64::from(self.window)).unwrap_or(0);
         let slow = if rtt >= FAR { SLOW_FAR } else { SLOW };
-        if self.grown || rtt.times(rounds) < slow {
+        // What had to be made smaller is not made larger: many rounds are what it came to.
+        if self.grown || self.shrunk > 0 || rtt.times(rounds) < slow {
             return false;
         }
         self.grown = true;
