@@ -140,8 +140,19 @@ impl Port {
                 let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
                 request.ifr_name = if_name(name)?;
                 request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
-                // SAFETY: TUNSETIFF reads and writes one ifreq.
-                check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as libc::Ioctl, &mut request) })?;
+                let start = Instant::now();
+                // A child that another test is just starting may still hold the descriptor of the last wire.
+                loop {
+                    // SAFETY: TUNSETIFF reads and writes one ifreq.
+                    let rc = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as libc::Ioctl, &mut request) };
+                    match check(rc) {
+                        Ok(_) => break,
+                        Err(e) if e.raw_os_error() == Some(libc::EBUSY) && start.elapsed() < Duration::from_secs(2) => {
+                            std::thread::sleep(Duration::from_millis(2));
+                        }
+                        Err(e) => return Err(e),
+                    }
+                }
                 let port = Port { fd: file.into() };
                 // SAFETY: sets one flag on an own descriptor.
                 check(unsafe { libc::fcntl(port.fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
