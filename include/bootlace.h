@@ -2092,6 +2092,389 @@ int64_t lace_file_position(lace_stack *net, lace_file file);
 int64_t lace_file_size(lace_stack *net, lace_file file);
 
 /* ----------------------------------------------------------------------------
+ * NFS
+ *
+ * Reading from servers of NFS version 3 (RFC 1813). A mount is a value that the host holds: `lace_nfs_mount_start`
+ * fills it in, everything else works with it. Paths are those below the export's root; symbolic links on the way are
+ * followed.
+ */
+
+/** `lace_nfs.transport`: whatever the server offers. */
+#define LACE_NFS_AUTO 0
+/** `lace_nfs.transport`: UDP. */
+#define LACE_NFS_UDP 1
+/** `lace_nfs.transport`: TCP. */
+#define LACE_NFS_TCP 2
+/** `lace_nfs_access_start`: read a file or directory. */
+#define LACE_NFS_READ 1
+/** `lace_nfs_access_start`: find a name in a directory. */
+#define LACE_NFS_LOOKUP 2
+/** `lace_nfs_access_start`: rewrite or change. */
+#define LACE_NFS_MODIFY 4
+/** `lace_nfs_access_start`: add data or names. */
+#define LACE_NFS_EXTEND 8
+/** `lace_nfs_access_start`: remove names. */
+#define LACE_NFS_DELETE 16
+/** `lace_nfs_access_start`: execute a file. */
+#define LACE_NFS_EXECUTE 32
+/** Type: regular file. */
+#define LACE_NFS_FILE 1
+/** Type: directory. */
+#define LACE_NFS_DIRECTORY 2
+/** Type: block device. */
+#define LACE_NFS_BLOCK 3
+/** Type: character device. */
+#define LACE_NFS_CHARACTER 4
+/** Type: symbolic link. */
+#define LACE_NFS_LINK 5
+/** Type: socket. */
+#define LACE_NFS_SOCKET 6
+/** Type: named pipe. */
+#define LACE_NFS_FIFO 7
+
+/**
+ * A server and one of its exports. Set up by `lace_nfs_init`; copied at start; the texts must live until the
+ * operation has ended, the path as long as the mount is used.
+ */
+struct lace_nfs {
+    /** Size of this struct. */
+    uint32_t size;
+    /** `LACE_NFS_...`: how calls travel. */
+    uint32_t transport;
+    /** The server; its port is the port mapper's, 0: 111. */
+    struct lace_peer server;
+    /** Path of the export, NUL-terminated, at most 1024 bytes. Not needed to list exports. */
+    const char *path;
+    /** As whom files are read: user. */
+    uint32_t uid;
+    /** Group. */
+    uint32_t gid;
+    /** 1: without any credentials (`AUTH_NONE`). */
+    uint32_t nobody;
+    /** How long the server may say nothing, in milliseconds; 0: as long as suits most. */
+    uint32_t timeout_ms;
+    /** Port of the NFS program; 0: the port mapper is asked. */
+    uint16_t nfs_port;
+    /** Port of the MOUNT program; 0: the port mapper is asked. */
+    uint16_t mount_port;
+    /** 0. */
+    uint32_t reserved;
+    /** Optional. */
+    lace_done done;
+    /** Passed to it. */
+    void *ctx;
+};
+
+/**
+ * A mounted export. Set up by `lace_mount_init`, filled in by `lace_nfs_mount_result`. It may be copied; nothing of
+ * the stack's is held for it.
+ */
+struct lace_mount {
+    /** Size of this struct. */
+    uint32_t size;
+    /** How calls travel. */
+    uint32_t transport;
+    /** The server. */
+    struct lace_ip server;
+    /** Port of the NFS program. */
+    uint16_t nfs_port;
+    /** Port of the MOUNT program; 0: not known. */
+    uint16_t mount_port;
+    /** User. */
+    uint32_t uid;
+    /** Group. */
+    uint32_t gid;
+    /** 1: without credentials. */
+    uint32_t nobody;
+    /** Most bytes of a READ that the server gives; 0: not known. */
+    uint32_t read_max;
+    /** Bytes of a part of a directory that the server likes; 0: not known. */
+    uint32_t dir_preferred;
+    /** Bytes of `root`. */
+    uint32_t root_len;
+    /** Handle of the export. */
+    uint8_t root[64];
+    /** Path of the export; must live as long as the mount is used. */
+    const char *path;
+};
+
+/**
+ * What to read. Set up by `lace_nfs_get_init`; copied at start; the mount is *borrowed for the call*; the path must
+ * live until the operation has ended.
+ */
+struct lace_nfs_get {
+    /** Size of this struct. */
+    uint32_t size;
+    /** Bytes of a READ; 0: what works best, remembered per server. */
+    uint32_t read_size;
+    /** Mandatory: the export. */
+    const struct lace_mount *mount;
+    /** Mandatory: path below its root, NUL-terminated. */
+    const char *path;
+    /** First byte. */
+    uint64_t offset;
+    /** Most bytes; default: all that follow. */
+    uint64_t len;
+    /** READs in flight; 0: as many as work. */
+    uint32_t depth;
+    /** How long the server may say nothing, in milliseconds; 0: as long as suits most. */
+    uint32_t timeout_ms;
+    /** How long a `write` sink may take nothing before the transfer fails, in milliseconds; 0: 120000. */
+    uint32_t sink_stall_ms;
+    /** 0. */
+    uint32_t reserved;
+    /** Optional: bytes confirmed. */
+    lace_progress progress;
+    /** Optional. */
+    lace_done done;
+    /** Passed to both. */
+    void *ctx;
+};
+
+/** Attributes of a file. Set up by `lace_nfs_attr_init`. */
+struct lace_nfs_attr {
+    /** Size of this struct. */
+    uint32_t size;
+    /** Type. */
+    uint32_t kind;
+    /** Permissions. */
+    uint32_t mode;
+    /** Hard links. */
+    uint32_t links;
+    /** Owner. */
+    uint32_t uid;
+    /** Group. */
+    uint32_t gid;
+    /** Size of the file in bytes. */
+    uint64_t file_size;
+    /** Bytes of disk used. */
+    uint64_t used;
+    /** File system. */
+    uint64_t fsid;
+    /** File number. */
+    uint64_t fileid;
+    /** Device number: major. */
+    uint32_t rdev_major;
+    /** Minor. */
+    uint32_t rdev_minor;
+    /** Last access: seconds since 1970. */
+    uint32_t atime_s;
+    /** And nanoseconds. */
+    uint32_t atime_ns;
+    /** Last change of the contents. */
+    uint32_t mtime_s;
+    /** And nanoseconds. */
+    uint32_t mtime_ns;
+    /** Last change of the attributes. */
+    uint32_t ctime_s;
+    /** And nanoseconds. */
+    uint32_t ctime_ns;
+};
+
+/** How full a file system is. Set up by `lace_nfs_stat_init`. */
+struct lace_nfs_stat {
+    /** Size of this struct. */
+    uint32_t size;
+    /** 0. */
+    uint32_t reserved;
+    /** Size in bytes. */
+    uint64_t total_bytes;
+    /** Free bytes. */
+    uint64_t free_bytes;
+    /** Free bytes that the user may have. */
+    uint64_t available_bytes;
+    /** Files there can be. */
+    uint64_t total_files;
+    /** Files there can yet be. */
+    uint64_t free_files;
+    /** Files the user can yet make. */
+    uint64_t available_files;
+};
+
+/**
+ * One name of a listing, followed by the name itself, a NUL, and padding: the next one begins `record_len` bytes
+ * after this. In the byte order of this machine. The layout is frozen.
+ */
+struct lace_nfs_entry {
+    /** File number. */
+    uint64_t fileid;
+    /** Size in bytes. */
+    uint64_t size;
+    /** Last change of the contents: seconds since 1970. */
+    uint32_t mtime_s;
+    /** And nanoseconds. */
+    uint32_t mtime_ns;
+    /** Permissions. */
+    uint32_t mode;
+    /** `LACE_NFS_FILE` and so on; 0: the server does not tell, and only file number and name count. */
+    uint32_t kind;
+    /** Bytes of this record, name and padding included: a multiple of 8. */
+    uint32_t record_len;
+    /** Bytes of the name. */
+    uint32_t name_len;
+};
+
+/**
+ * Sets up `*nfs`, `size` being `sizeof *nfs`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_nfs_init(struct lace_nfs *nfs, size_t size);
+
+/**
+ * Sets up `*mount`, `size` being `sizeof *mount`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_mount_init(struct lace_mount *mount, size_t size);
+
+/**
+ * Starts to mount an export. The operation's result is 0; `lace_nfs_mount_result` then gives the mount.
+ *
+ * Returns the operation; `LACE_EINVAL`, `LACE_EFAULT`, `LACE_ENAMETOOLONG`, `LACE_EOPNOTSUPP` for a transport that
+ * is not built in, `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with
+ * `LACE_EACCES`, `LACE_ENOENT` and others for what the server says (see its detail); `LACE_EOPNOTSUPP`: it has no
+ * such program; `LACE_ETIMEDOUT`; `LACE_ECONNREFUSED`; `LACE_EMFILE`: `lace_config.nfs_jobs` is reached.
+ */
+lace_op lace_nfs_mount_start(lace_stack *net, const struct lace_nfs *nfs);
+
+/**
+ * Fills in `*mount` from the operation that has mounted it.
+ *
+ * Returns 0; `LACE_EAGAIN` while it goes on; `LACE_EINVAL`: it is another kind of operation, it failed, or `*mount`
+ * was not set up; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_nfs_mount_result(lace_stack *net, lace_op op, struct lace_mount *mount);
+
+/**
+ * Starts to tell a server that an export is no longer in use. The operation's result is 0.
+ *
+ * Returns as `lace_nfs_mount_start`.
+ */
+lace_op lace_nfs_unmount_start(lace_stack *net, const struct lace_nfs *nfs);
+
+/**
+ * Starts to list the exports of a server into `*sink`: a line each, the path, then the hosts and groups that may
+ * mount it, with tabs between. The operation's result is their number.
+ *
+ * Returns as `lace_nfs_mount_start`.
+ */
+lace_op lace_nfs_exports_start(lace_stack *net, const struct lace_nfs *nfs, const struct lace_sink *sink);
+
+/**
+ * Sets up `*get`, `size` being `sizeof *get`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_nfs_get_init(struct lace_nfs_get *get, size_t size);
+
+/**
+ * Starts to read a file, or a part of it, into `*sink`. The operation's result is the number of bytes: fewer than
+ * asked for only where the file ends.
+ *
+ * Returns the operation; `LACE_EFAULT`, also for memory of the sink that contains address 0, wraps, or overlaps the
+ * stack's; `LACE_EINVAL`: a mount that is none, numbers out of range; `LACE_ENAMETOOLONG`; `LACE_EMFILE`;
+ * `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`, `LACE_EACCES`, `LACE_EISDIR`,
+ * `LACE_ENOTDIR`, `LACE_ESTALE`, `LACE_EREMOTEIO` and others for what the server says (see its detail);
+ * `LACE_ELOOP`: too many links; `LACE_ETIMEDOUT`; `LACE_EFBIG`: the sink is too small; `LACE_ETIME`: the sink
+ * stalled; what the sink said.
+ */
+lace_op lace_nfs_get_start(lace_stack *net, const struct lace_nfs_get *get, const struct lace_sink *sink);
+
+/**
+ * Starts to ask for the attributes of a file, or, with `follow` 0, of the link that the path may name. The
+ * operation's result is the file's size in bytes; `lace_nfs_attributes` gives the rest. The path must live until the
+ * operation has ended; so it is with the other questions.
+ *
+ * Returns and fails as `lace_nfs_get_start`.
+ */
+lace_op lace_nfs_getattr_start(lace_stack *net,
+                               const struct lace_mount *mount,
+                               const char *path,
+                               int follow,
+                               lace_done done,
+                               void *ctx);
+
+/**
+ * Starts to ask which of `bits` (`LACE_NFS_READ` to `LACE_NFS_EXECUTE`) are allowed. The operation's result is those
+ * bits.
+ *
+ * Returns and fails as `lace_nfs_get_start`.
+ */
+lace_op lace_nfs_access_start(lace_stack *net,
+                              const struct lace_mount *mount,
+                              const char *path,
+                              uint32_t bits,
+                              lace_done done,
+                              void *ctx);
+
+/**
+ * Starts to ask where a symbolic link leads, into `*sink`. The operation's result is the length in bytes.
+ *
+ * Returns and fails as `lace_nfs_get_start`.
+ */
+lace_op lace_nfs_readlink_start(lace_stack *net,
+                                const struct lace_mount *mount,
+                                const char *path,
+                                const struct lace_sink *sink,
+                                lace_done done,
+                                void *ctx);
+
+/**
+ * Starts to list a directory, without "." and "..", into `*sink`: a `struct lace_nfs_entry` for each name. The
+ * operation's result is their number.
+ *
+ * Returns and fails as `lace_nfs_get_start`.
+ */
+lace_op lace_nfs_list_start(lace_stack *net,
+                            const struct lace_mount *mount,
+                            const char *path,
+                            const struct lace_sink *sink,
+                            lace_done done,
+                            void *ctx);
+
+/**
+ * Starts to ask how full the file system of a path is. The operation's result is the bytes that the user may still
+ * have; `lace_nfs_fsstat` gives the rest.
+ *
+ * Returns and fails as `lace_nfs_get_start`.
+ */
+lace_op lace_nfs_fsstat_start(lace_stack *net,
+                              const struct lace_mount *mount,
+                              const char *path,
+                              lace_done done,
+                              void *ctx);
+
+/**
+ * Sets up `*attr`, `size` being `sizeof *attr`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_nfs_attr_init(struct lace_nfs_attr *attr, size_t size);
+
+/**
+ * Fills in `*attr` from the operation that has asked for attributes.
+ *
+ * Returns 0; `LACE_EAGAIN` while it goes on; `LACE_EINVAL`: it is another kind of operation, it failed, or `*attr`
+ * was not set up; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_nfs_attributes(lace_stack *net, lace_op op, struct lace_nfs_attr *attr);
+
+/**
+ * Sets up `*stat`, `size` being `sizeof *stat`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_nfs_stat_init(struct lace_nfs_stat *stat, size_t size);
+
+/**
+ * Fills in `*stat` from the operation that has asked how full a file system is.
+ *
+ * Returns as `lace_nfs_attributes`.
+ */
+int lace_nfs_fsstat(lace_stack *net, lace_op op, struct lace_nfs_stat *stat);
+
+/* ----------------------------------------------------------------------------
  * Statistics
  *
  * One counter for each kind of drop and for each event worth counting, numbered from 0. They wrap at 2^32. Numbers

@@ -146,6 +146,60 @@ static inline int64_t lace_tcp_sendfile(lace_stack *net, lace_tcp tcp, const str
 	return lace_op_finish(net, lace_tcp_sendfile_start(net, tcp, source, offset, count, 0, 0, (void *)0));
 }
 
+/* Mounts an export: see lace_nfs_mount_start. Fills in *mount, set up before. Returns 0 or why not. */
+static inline int64_t lace_nfs_mount(lace_stack *net, const struct lace_nfs *nfs, struct lace_mount *mount)
+{
+	lace_op op = lace_nfs_mount_start(net, nfs);
+	int64_t result = lace_op_wait(net, op);
+
+	if (op >= 0) {
+		if (result >= 0)
+			result = lace_nfs_mount_result(net, op, mount);
+		lace_op_close(net, op);
+	}
+	return result;
+}
+
+/* Tells a server that an export is no longer in use. Returns 0 or why not. */
+static inline int64_t lace_nfs_unmount(lace_stack *net, const struct lace_nfs *nfs)
+{
+	return lace_op_finish(net, lace_nfs_unmount_start(net, nfs));
+}
+
+/* Lists the exports of a server: see lace_nfs_exports_start. Returns their number or why not. */
+static inline int64_t lace_nfs_exports(lace_stack *net, const struct lace_nfs *nfs, const struct lace_sink *sink)
+{
+	return lace_op_finish(net, lace_nfs_exports_start(net, nfs, sink));
+}
+
+/* Reads a file: see lace_nfs_get_start. Returns its bytes or why not. */
+static inline int64_t lace_nfs_get(lace_stack *net, const struct lace_nfs_get *get, const struct lace_sink *sink)
+{
+	return lace_op_finish(net, lace_nfs_get_start(net, get, sink));
+}
+
+/* Attributes of a file, into *attr, set up before. Returns its size or why not. */
+static inline int64_t lace_nfs_getattr(lace_stack *net, const struct lace_mount *mount, const char *path, int follow,
+				       struct lace_nfs_attr *attr)
+{
+	lace_op op = lace_nfs_getattr_start(net, mount, path, follow, 0, (void *)0);
+	int64_t result = lace_op_wait(net, op);
+
+	if (op >= 0) {
+		if (result >= 0 && attr)
+			lace_nfs_attributes(net, op, attr);
+		lace_op_close(net, op);
+	}
+	return result;
+}
+
+/* Lists a directory: see lace_nfs_list_start. Returns the number of names or why not. */
+static inline int64_t lace_nfs_list(lace_stack *net, const struct lace_mount *mount, const char *path,
+				    const struct lace_sink *sink)
+{
+	return lace_op_finish(net, lace_nfs_list_start(net, mount, path, sink, 0, (void *)0));
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -576,12 +576,93 @@ static void clock_stands(void)
 	wire_down(&w);
 }
 
+static void setup_nfs(struct wire *w)
+{
+	w->config.nfs_jobs = 1;
+}
+
+/* NFS: what is asked for is checked before anything is sent, and a server that says nothing ends in time. */
+static void nfs(void)
+{
+	struct lace_nfs nfs;
+	struct lace_mount mount;
+	struct lace_nfs_get get;
+	struct lace_nfs_attr attr;
+	struct lace_nfs_stat stat;
+	struct lace_sink none;
+	char name[1100];
+	struct wire w;
+	lace_op op;
+
+	wire_up(&w, setup_nfs);
+	w.silent = 1;
+	memset(name, 'x', sizeof name - 1);
+	name[sizeof name - 1] = 0;
+	CHECK_EQ(lace_nfs_init(&nfs, sizeof nfs), 0);
+	CHECK_EQ(lace_mount_init(&mount, sizeof mount), 0);
+	CHECK_EQ(lace_nfs_get_init(&get, sizeof get), 0);
+	CHECK_EQ(lace_nfs_attr_init(&attr, sizeof attr), 0);
+	CHECK_EQ(lace_nfs_stat_init(&stat, sizeof stat), 0);
+	CHECK_EQ(lace_sink_discard(&none, sizeof none), 0);
+	CHECK_EQ(lace_nfs_mount_start(w.net, NULL), LACE_EFAULT);
+	CHECK_EQ(lace_nfs_mount_start(w.net, &nfs), LACE_EFAULT);
+	nfs.path = "";
+	CHECK_EQ(lace_nfs_mount_start(w.net, &nfs), LACE_EINVAL);
+	nfs.path = "/export";
+	CHECK_EQ(lace_nfs_mount_start(w.net, &nfs), LACE_EINVAL);
+	nfs.server.ip = them;
+	nfs.path = name;
+	CHECK_EQ(lace_nfs_mount_start(w.net, &nfs), LACE_ENAMETOOLONG);
+	nfs.path = "/export";
+	nfs.transport = 3;
+	CHECK_EQ(lace_nfs_mount_start(w.net, &nfs), LACE_EINVAL);
+	nfs.transport = LACE_NFS_AUTO;
+	nfs.timeout_ms = 2000;
+	op = lace_nfs_mount_start(w.net, &nfs);
+	CHECK(op > 0);
+	CHECK_EQ(lace_nfs_mount_result(w.net, op, &mount), LACE_EAGAIN);
+	CHECK_EQ(lace_nfs_attributes(w.net, op, &attr), LACE_EINVAL);
+	CHECK(lace_op_wait(w.net, op) < 0);
+	CHECK_EQ(lace_nfs_mount_result(w.net, op, &mount), LACE_EINVAL);
+	CHECK_EQ(lace_nfs_mount_result(w.net, op, NULL), LACE_EFAULT);
+	CHECK_EQ(lace_op_close(w.net, op), 0);
+	CHECK(lace_nfs_mount(w.net, &nfs, &mount) < 0);
+	/* A mount that was never filled in. */
+	get.path = "Image";
+	CHECK_EQ(lace_nfs_get_start(w.net, &get, &none), LACE_EFAULT);
+	get.mount = &mount;
+	CHECK_EQ(lace_nfs_get_start(w.net, &get, &none), LACE_EINVAL);
+	mount.server = them;
+	mount.nfs_port = 2049;
+	mount.root_len = 65;
+	CHECK_EQ(lace_nfs_get_start(w.net, &get, &none), LACE_EINVAL);
+	mount.root_len = 8;
+	CHECK_EQ(lace_nfs_get_start(w.net, &get, NULL), LACE_EFAULT);
+	get.depth = 256;
+	CHECK_EQ(lace_nfs_get_start(w.net, &get, &none), LACE_EINVAL);
+	get.depth = 0;
+	get.timeout_ms = 1000;
+	op = lace_nfs_get_start(w.net, &get, &none);
+	CHECK(op > 0);
+	CHECK(lace_op_wait(w.net, op) < 0);
+	CHECK_EQ(lace_op_close(w.net, op), 0);
+	op = lace_nfs_fsstat_start(w.net, &mount, "/", NULL, NULL);
+	CHECK_EQ(lace_nfs_fsstat(w.net, op, &stat), LACE_EAGAIN);
+	/* One job: a second operation has none. */
+	CHECK_EQ(lace_nfs_getattr(w.net, &mount, "/", 1, &attr), LACE_EMFILE);
+	CHECK_EQ(lace_op_close(w.net, op), 0);
+	CHECK_EQ(lace_nfs_fsstat(w.net, op, &stat), LACE_EBADF);
+	CHECK_EQ(lace_nfs_list_start(w.net, &mount, NULL, &none, NULL, NULL), LACE_EFAULT);
+	CHECK_EQ(lace_nfs_readlink_start(w.net, &mount, "/l", NULL, NULL, NULL), LACE_EFAULT);
+	wire_down(&w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		{ "init", init }, { "sizes", sizes }, { "handles", handles }, { "drivers", drivers },
 		{ "no_frames", no_frames }, { "frame_lengths", frame_lengths }, { "alignments", alignments },
-		{ "clock_wraps", clock_wraps }, { "clock_stands", clock_stands },
+		{ "clock_wraps", clock_wraps }, { "clock_stands", clock_stands }, { "nfs", nfs },
 	};
 
 	return wire_main(tests, sizeof tests / sizeof *tests, argc, argv);

@@ -96,6 +96,7 @@ tests! {
         structs_of_other_versions_are_read_and_wrong_sizes_refused = "sizes",
         stale_and_foreign_handles_are_refused = "handles",
         impossible_drivers_are_refused = "drivers",
+        nfs_is_checked_before_anything_is_sent = "nfs",
         a_stack_without_frames_sends_through_the_drivers_buffers = "no_frames",
         case_e02_frames_of_every_length = "frame_lengths",
         case_e05_frames_and_sinks_at_every_alignment = "alignments",

@@ -21,6 +21,8 @@ pub mod host;
 #[cfg(feature = "dns")]
 pub mod lookup;
 pub mod net;
+#[cfg(feature = "nfs")]
+pub mod nfs;
 pub mod nic;
 pub mod op;
 #[cfg(feature = "ping")]
