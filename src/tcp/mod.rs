@@ -35,6 +35,7 @@ pub mod seq;
 pub mod source;
 pub mod spans;
 mod state;
+pub mod stream;
 mod table;
 mod timers;
 

@@ -8,3 +8,4 @@ mod pair;
 mod recovery;
 mod rig;
 mod server;
+mod streams;
