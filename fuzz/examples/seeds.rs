@@ -29,6 +29,7 @@ fn main() {
     nfs();
     engine();
     clients();
+    nfs_client();
 }
 
 fn ip(protocol: ipv4::Protocol, payload_len: usize) -> ipv4::Repr {
@@ -470,4 +471,19 @@ fn clients() {
     save("dns_client", "late", &answers(&[(120, &failed[..12]), (0, &found)]));
     save("dns_client", "alias", &answers(&[(0, &alias), (0, &target)]));
     save("dns_client", "search", &answers(&[(0, &no_name), (0, &without_domain)]));
+}
+
+fn nfs_client() {
+    let names = ["mount", "unmount", "exports", "attributes", "access", "fs_stat", "link", "list", "in_order", "get"];
+    for (kind, name) in (0u8..).zip(names) {
+        save("nfs_client", name, &[kind]);
+    }
+    // A word set to what discards the reply, a cut, a loss, and two copies, of the first replies each.
+    let words = [9, 0, 0, 2, 29, 0xff, 0xff, 0xff, 0xff, 0, 0, 2, 29, 0x7f, 0xff, 0xff, 0xff, 2, 31, 0x80, 0, 0, 0];
+    save("nfs_client", "get_word", &words);
+    save("nfs_client", "get_cut", &[9, 3, 0, 40, 3, 0, 100, 0, 3, 2, 0, 5, 4, 5]);
+    save("nfs_client", "list_word", &[7, 0, 2, 33, 0xff, 0xff, 0xff, 0xff]);
+    // A reply in whole: accepted, no verifier, program unavailable is refused; a port of 2049 is not.
+    let port = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x4e, 0x50];
+    save("nfs_client", "mount_port", &[&[0, 1, 0, port.len() as u8][..], &port].concat());
 }

@@ -8,12 +8,13 @@ use bootlace::wire::{Error, arp, dhcp, dns, ethernet, icmpv4, igmp, ipv4, mount,
 
 pub mod clients;
 pub mod engine;
+pub mod nfs;
 
 /// A function that is a fuzz target.
 pub type Target = fn(&[u8]) -> bool;
 
 /// The targets, by the names of their binaries and folders of seeds.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("eth_ip_udp", eth_ip_udp),
     ("arp", arp),
     ("icmp", icmp),
@@ -26,6 +27,7 @@ pub const TARGETS: [(&str, Target); 12] = [
     ("frames", engine::frames),
     ("dhcp_client", clients::dhcp_client),
     ("dns_client", clients::dns_client),
+    ("nfs_client", nfs::nfs_client),
 ];
 
 /// An Ethernet frame with an IPv4 packet with a UDP datagram or an IGMP message.
