@@ -271,7 +271,8 @@ impl<'a, H: Host> Engine<'a, H> {
         let event = self.tcp.next_event()?;
         if let crate::tcp::Event::Connection(key, _) = event {
             for op in 0..self.ops.capacity() {
-                let waits = self.ops.at(op).is_some_and(|o| o.is_running() && o.client.connection() == Some(key));
+                let waits =
+                    self.ops.at(op).is_some_and(|o| o.is_running() && o.client.connection(&self.shared) == Some(key));
                 if waits {
                     self.call(op, |_, _| ());
                 }

@@ -90,8 +90,16 @@ pub(super) use each_client;
 #[cfg(feature = "tcp")]
 impl<H: Host> Client<H> {
     /// The connection it waits for.
-    pub fn connection(&self) -> Option<Key> {
+    pub fn connection(&self, shared: &Shared<'_>) -> Option<Key> {
+        // Without NFS nothing of what is shared is needed.
+        let _ = shared;
         match self {
+            #[cfg(feature = "nfs")]
+            Client::NfsAttach(c) => c.connection(shared),
+            #[cfg(feature = "nfs")]
+            Client::NfsQuery(c) => c.connection(shared),
+            #[cfg(feature = "nfs")]
+            Client::NfsGet(c) => c.connection(shared),
             Client::Connect(c) => c.connection(),
             Client::Sendfile(c) => Some(c.connection()),
             _ => None,

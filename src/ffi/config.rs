@@ -182,7 +182,7 @@ unsafe impl Sized32 for lace_config {
 /// `LACE_STACK_SIZE_TFTP` of `overview.h` for this machine.
 const STACK_SIZE_TFTP: usize = if size_of::<usize>() > 4 { 8704 } else { 8192 };
 /// `LACE_STACK_SIZE_FULL` of `overview.h` for this machine.
-const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 163_840 } else { 159_744 };
+const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 174_080 } else { 169_984 };
 const _: () = assert!(Layout::of(&lace_config::TFTP).total <= STACK_SIZE_TFTP, "LACE_STACK_SIZE_TFTP is enough");
 const _: () = assert!(Layout::of(&lace_config::FULL).total <= STACK_SIZE_FULL, "LACE_STACK_SIZE_FULL is enough");
 

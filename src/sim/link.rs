@@ -185,6 +185,8 @@ impl Link {
                     let _ = rig.engine.receive(rig.nic, &frame, RxFlags::empty());
                 }
                 rig.engine.tick();
+                #[cfg(feature = "tcp")]
+                while rig.engine.next_tcp_event().is_some() {}
             }
             if rig.engine.deadline() <= next && rig.wire.borrow().sent.is_empty() && self.flight.is_empty() {
                 // Nothing moves but the engine wants to go on: let time pass.

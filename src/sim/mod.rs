@@ -6,6 +6,8 @@ pub mod host;
 pub mod link;
 #[cfg(feature = "nfs")]
 pub mod nfs_server;
+#[cfg(all(feature = "nfs", feature = "tcp"))]
+pub mod nfs_stream;
 pub mod packets;
 pub mod rig;
 #[cfg(feature = "tftp")]

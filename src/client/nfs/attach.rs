@@ -5,6 +5,7 @@ use super::feed::Feed;
 use super::{Mount, Room, Seat, Transport, Tuning, Work, refused, walk};
 use crate::client::dns::{Resolve, Resolved};
 use crate::client::operation::{Cx, Datagram, DetailKind, Operation, Server, Step};
+use crate::client::rpc::Incoming;
 use crate::client::rpc::User;
 use crate::client::rpc::channel::Arguments;
 use crate::stack::icmp::IcmpError;
@@ -19,7 +20,9 @@ use crate::wire::rpc::Call;
 use crate::wire::xdr::Decoder;
 
 /// Protocol numbers as the port mapper knows them.
+const IPPROTO_TCP: u32 = 6;
 const IPPROTO_UDP: u32 = 17;
+const HAS_TCP: bool = cfg!(feature = "tcp");
 /// How soon a sink that refused is asked again.
 const SINK_RETRY: Duration = Duration::from_millis(10);
 
@@ -67,6 +70,14 @@ enum Phase {
     Info,
 }
 
+/// Which programs are asked over TCP.
+#[derive(Clone, Copy, Debug)]
+struct OverTcp {
+    map: bool,
+    mount: bool,
+    nfs: bool,
+}
+
 /// The operation. Its result is 0; of a list of exports their number.
 pub struct Attach<H: Host> {
     server: Server<H::Text>,
@@ -75,6 +86,9 @@ pub struct Attach<H: Host> {
     lookup: Resolve,
     seat: Seat,
     phase: Phase,
+    transport: Transport,
+    /// The port mapper, MOUNT and NFS are asked over TCP.
+    over_tcp: OverTcp,
     mount_port: u16,
     nfs_port: u16,
     root: FileHandle,
@@ -87,6 +101,12 @@ pub struct Attach<H: Host> {
 }
 
 impl<H: Host> Attach<H> {
+    /// The connection that it waits for.
+    #[cfg(feature = "tcp")]
+    pub fn connection(&self, shared: &crate::client::engine::Shared<'_>) -> Option<crate::storage::slots::Key> {
+        self.seat.connection(shared)
+    }
+
     /// An operation that has yet to begin.
     ///
     /// # Errors
@@ -97,7 +117,7 @@ impl<H: Host> Attach<H> {
         if server.name.is_none() && !is_host_address(server.addr) {
             return Err(Error::Invalid);
         }
-        if transport == Transport::Tcp {
+        if transport == Transport::Tcp && !HAS_TCP {
             return Err(Error::NotSupported);
         }
         let what = match task {
@@ -112,6 +132,8 @@ impl<H: Host> Attach<H> {
             lookup: Resolve::new(),
             seat: Seat::new(tuning.patience()),
             phase: Phase::Resolve,
+            transport,
+            over_tcp: OverTcp { map: false, mount: transport == Transport::Tcp, nfs: transport == Transport::Tcp },
             mount_port,
             nfs_port,
             root: FileHandle::EMPTY,
@@ -128,7 +150,7 @@ impl<H: Host> Attach<H> {
         let (Some(Ok(_)), What::Mount(path)) = (self.seat.done, &self.what) else { return None };
         Some(Mount {
             server: self.server.addr,
-            transport: Transport::Udp,
+            transport: if self.over_tcp.nfs { Transport::Tcp } else { Transport::Udp },
             nfs_port: self.nfs_port,
             mount_port: self.mount_port,
             user: self.user,
@@ -165,11 +187,12 @@ impl<H: Host> Attach<H> {
     }
 
     fn call(&self, xid: u32) -> Result<Arguments<'_>, Error> {
-        let getport = |program, version| {
+        let getport = |program, version, tcp| {
+            let protocol = if tcp { IPPROTO_TCP } else { IPPROTO_UDP };
             let auth = User { nobody: true, ..User::default() }.auth();
             let (map, number) = (portmap::PROGRAM, portmap::GETPORT);
             let call = Call { xid, program: map, version: portmap::VERSION, procedure: number, auth };
-            Arguments::new(&call, None, |e| GetPort { program, version, protocol: IPPROTO_UDP }.emit(e))
+            Arguments::new(&call, None, |e| GetPort { program, version, protocol }.emit(e))
         };
         let auth = self.user.auth();
         let mountd = |procedure, path| {
@@ -177,8 +200,8 @@ impl<H: Host> Attach<H> {
             Arguments::new(&call, path, |_| Ok(()))
         };
         match self.phase {
-            Phase::MountPort => getport(mount::PROGRAM, mount::VERSION),
-            Phase::NfsPort => getport(nfs3::PROGRAM, nfs3::VERSION),
+            Phase::MountPort => getport(mount::PROGRAM, mount::VERSION, self.over_tcp.mount),
+            Phase::NfsPort => getport(nfs3::PROGRAM, nfs3::VERSION, self.over_tcp.nfs),
             Phase::Info => walk::request(xid, &Args::FsInfo(self.root), self.user),
             _ => match &self.what {
                 What::Mount(path) => mountd(mount::procedure::MNT, Some(path.as_ref())),
@@ -193,16 +216,34 @@ impl<H: Host> Attach<H> {
         Ok(())
     }
 
+    /// Whether calls may travel over TCP.
+    fn may_tcp(&self, room: &Room<'_, '_, H>) -> bool {
+        HAS_TCP && self.transport != Transport::Udp && room.net.connections() > 0
+    }
+
     /// The port mapper has answered.
     fn port(&mut self, room: &mut Room<'_, '_, H>, port: u16) -> Result<(), Error> {
         // Another program may be silent for another reason.
         room.job.caller.silence.restart();
         if port == 0 {
-            // RFC 1833 §3.2: the program is not registered.
-            let text: &[u8] = match self.phase {
-                Phase::MountPort => b"MOUNT version 3 is not registered for UDP",
-                _ => b"NFS version 3 is not registered for UDP",
+            // RFC 1833 §3.2: the program is not registered; perhaps it is for the other transport.
+            let may_tcp = self.may_tcp(room);
+            let (over_tcp, text): (&mut bool, [&[u8]; 2]) = match self.phase {
+                Phase::MountPort => (
+                    &mut self.over_tcp.mount,
+                    [b"MOUNT version 3 is not registered for UDP", b"MOUNT version 3 is not registered"],
+                ),
+                _ => (
+                    &mut self.over_tcp.nfs,
+                    [b"NFS version 3 is not registered for UDP", b"NFS version 3 is not registered"],
+                ),
             };
+            if may_tcp && !*over_tcp {
+                *over_tcp = true;
+                return Ok(());
+            }
+            let [for_udp, at_all] = text;
+            let text = if may_tcp { at_all } else { for_udp };
             room.net.detail.set(DetailKind::Rpc, 1, Some(self.server.addr), text);
             return Err(Error::NotSupported);
         }
@@ -350,14 +391,20 @@ impl<H: Host> Work<H> for Attach<H> {
         if let Some(at) = self.retry.filter(|at| room.net.now() < *at) {
             return Ok(at);
         }
+        let stream = match self.phase {
+            Phase::Call => self.over_tcp.mount,
+            Phase::Info => self.over_tcp.nfs,
+            _ => self.over_tcp.map,
+        };
+        room.job.caller.channel.set_stream(stream);
         room.job.caller.poll(&mut room.net, self.endpoint(), |xid| self.call(xid))
     }
 
-    fn take(&mut self, room: &mut Room<'_, '_, H>, datagram: &Datagram<'_>) -> Result<(), Error> {
-        let (phase, from) = (self.phase, self.endpoint());
+    fn take(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Result<(), Error> {
+        let (phase, from) = (self.phase, self.server.addr);
         let (exports, mounts) = (matches!(self.what, What::Exports(_)), matches!(self.what, What::Mount(_)));
         let caller = &mut room.job.caller;
-        match caller.take(&mut room.net, from, datagram, |d| parse(phase, exports, mounts, d)).transpose()? {
+        match caller.take(&mut room.net, from, incoming.payload, |d| parse(phase, exports, mounts, d)).transpose()? {
             None => Ok(()),
             Some(Answer::Port(port)) => self.port(room, port),
             Some(Answer::Mounted(result)) => self.mounted(room, result),
@@ -367,15 +414,27 @@ impl<H: Host> Work<H> for Attach<H> {
         }
     }
 
-    /// A port mapper that says nothing: NFS has a port of its own.
+    /// The other transport, where the first is not heard; and NFS has a port of its own, which no port mapper need tell.
     fn recover(&mut self, room: &mut Room<'_, '_, H>, why: Error) -> bool {
-        if self.phase != Phase::NfsPort || !matches!(why, Error::Timeout | Error::Refused) {
+        if !matches!(why, Error::Timeout | Error::Refused) {
             return false;
         }
-        self.nfs_port = nfs3::PORT;
+        let may_tcp = self.may_tcp(room);
+        let over_tcp = match self.phase {
+            Phase::Call => &mut self.over_tcp.mount,
+            Phase::Info => &mut self.over_tcp.nfs,
+            _ => &mut self.over_tcp.map,
+        };
+        if may_tcp && !*over_tcp {
+            *over_tcp = true;
+        } else if self.phase == Phase::NfsPort {
+            self.nfs_port = nfs3::PORT;
+            self.phase = Phase::Call;
+        } else {
+            return false;
+        }
         room.job.caller.forget();
-        room.job.caller.silence.restart();
-        self.phase = Phase::Call;
+        room.job.caller.silence.another_way(why);
         true
     }
 }

@@ -4,10 +4,11 @@
 use super::dest::Dest;
 use super::pipeline::{DEPTH, Limits, Pipeline};
 use super::walk::request;
-use super::{Job, Mount, Room, Seat, Tuning, Work, check_path, refused};
+use super::{JobState, Mount, Room, Seat, Transport, Tuning, Work, check_path, refused};
 use crate::client::engine::Shared;
 use crate::client::operation::{Cx, Datagram, Operation, Step};
-use crate::client::rpc::{MAX_MALFORMED, Net, REPLY_HEADER, note_refusal};
+use crate::client::rpc::channel;
+use crate::client::rpc::{Incoming, MAX_MALFORMED, Net, REPLY_HEADER, note_refusal};
 use crate::stack::icmp::IcmpError;
 use crate::stack::landing::{Flow, KEPT_HEADER, Place, Spot};
 use crate::stack::stats::Counter;
@@ -28,6 +29,9 @@ pub const HEADER: usize = REPLY_HEADER + 20;
 pub const HEADER_WITH_ATTRIBUTES: usize = HEADER + Attributes::LEN;
 /// Size of READs when none is given: what servers were seen to answer reliably over UDP.
 const DEFAULT_SIZE: u32 = 32 * 1024;
+/// The same over TCP, and the most that is asked for.
+const DEFAULT_STREAM_SIZE: u32 = 64 * 1024;
+const MAX_STREAM_SIZE: u32 = 1 << 20;
 /// Pieces kept for a sink in order.
 const KEPT: usize = 8;
 /// How soon a sink that refused is asked again.
@@ -113,6 +117,12 @@ pub struct Get<H: Host> {
 }
 
 impl<H: Host> Get<H> {
+    /// The connection that it waits for.
+    #[cfg(feature = "tcp")]
+    pub fn connection(&self, shared: &crate::client::engine::Shared<'_>) -> Option<crate::storage::slots::Key> {
+        self.seat.connection(shared)
+    }
+
     /// A transfer that has yet to begin.
     ///
     /// # Errors
@@ -165,19 +175,28 @@ impl<H: Host> Get<H> {
         let slots = room.net.stack.landing.capacity();
         let longest = room.net.stack.receive_room(self.mount.server, None, lands)?.saturating_sub(around);
         let longest = u32::try_from(longest).unwrap_or(DEFAULT_SIZE);
-        let asked = if self.tuning.read_size == 0 { DEFAULT_SIZE } else { self.tuning.read_size };
+        let stream = self.mount.transport == Transport::Tcp;
+        let longest = if stream { MAX_STREAM_SIZE } else { longest };
+        let usual = if stream { DEFAULT_STREAM_SIZE } else { DEFAULT_SIZE };
+        let asked = if self.tuning.read_size == 0 { usual } else { self.tuning.read_size };
         let server = if self.mount.read_max == 0 { u32::MAX } else { self.mount.read_max };
         let largest = asked.min(longest).min(server).max(64) & !3;
         // One that needs no fragments.
         let smallest = u32::try_from(frame).ok().and_then(u32::checked_ilog2).map_or(64, |n| 1u32.unbounded_shl(n));
         let smallest = smallest.min(largest).max(64);
-        let known = room.job.servers.read_size(self.mount.server).unwrap_or(largest);
+        let known = room.job.servers.read_size(self.mount.server).filter(|_| !stream).unwrap_or(largest);
         let depth = if self.tuning.depth == 0 { DEPTH as u16 } else { u16::from(self.tuning.depth) };
-        let fragments = largest as usize > frame;
+        let fragments = largest as usize > frame && !stream;
         let depths = (if fragments { depth.min(slots.max(2) as u16) } else { depth }, depth);
         let small = room.job.caller.rtt.smoothed().unwrap_or(Duration::from_millis(100));
         let initial = small.times(8).max(Duration::from_millis(20)).min(Duration::from_secs(2));
-        Ok(Limits { size: known.clamp(smallest, largest), sizes: (smallest, largest), depths, initial })
+        Ok(Limits {
+            size: known.clamp(smallest, largest),
+            sizes: (smallest, largest),
+            depths,
+            initial,
+            reliable: stream,
+        })
     }
 
     fn offset_in_sink(&self, offset: u64) -> u64 {
@@ -190,10 +209,13 @@ impl<H: Host> Get<H> {
             self.drain(room)?;
         }
         let to = self.mount.endpoint();
-        let Job { pipeline, caller, kept, walk, servers, .. } = &mut *room.job;
+        let JobState { pipeline, caller, kept, walk, servers, .. } = &mut *room.job;
         if pipeline.is_complete() && kept.pieces.is_empty() {
             let size = pipeline.size();
-            if size != DEFAULT_SIZE || servers.read_size(self.mount.server).is_some() {
+            let stream = self.mount.transport == Transport::Tcp;
+            if stream {
+                // Nothing was learned of what gets through in fragments.
+            } else if size != DEFAULT_SIZE || servers.read_size(self.mount.server).is_some() {
                 servers.note(self.mount.server, size);
             }
             self.seat.done = Some(Ok(pipeline.end().saturating_sub(self.start)));
@@ -216,6 +238,12 @@ impl<H: Host> Get<H> {
         if let Some(at) = held_back {
             return Ok(next.min(at).min(pipeline.deadline()));
         }
+        let (ready, again) = caller.ready(&mut room.net, to, pipeline.in_flight() > 0)?;
+        next = next.min(again);
+        if !ready {
+            return Ok(next);
+        }
+        pipeline.on_line(caller.channel.number());
         let only = self.only_next.then_some(self.delivered);
         // Each turn sends one, and there are no more.
         for _ in 0..DEPTH {
@@ -297,7 +325,13 @@ impl<H: Host> Get<H> {
     }
 
     /// Leads data that did not land to the sink; says how much of it is taken or kept.
-    fn put(&mut self, room: &mut Room<'_, '_, H>, meta: &Meta, offset: u64, data: &[u8]) -> Result<usize, Error> {
+    fn put(
+        &mut self,
+        room: &mut Room<'_, '_, H>,
+        meta: Option<&Meta>,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<usize, Error> {
         let at = self.offset_in_sink(offset);
         if !self.dest.is_ordered() {
             return self.dest.put(at, data);
@@ -313,11 +347,12 @@ impl<H: Host> Get<H> {
         }
         let rest = data.get(taken..).unwrap_or(&[]);
         let from = offset.saturating_add(taken as u64);
-        let Job { pipeline, caller, kept: Kept { pieces }, .. } = &mut *room.job;
+        let JobState { pipeline, caller, kept: Kept { pieces }, .. } = &mut *room.job;
         let in_turn = pieces.back().is_none_or(|(offset, len)| offset.saturating_add(u64::from(*len)) <= from);
         let socket = caller.channel.socket();
-        let kept =
-            in_turn && !pieces.is_full() && socket.is_some_and(|socket| room.net.udp.enqueue(socket, *meta, rest));
+        let kept = in_turn
+            && !pieces.is_full()
+            && socket.zip(meta).is_some_and(|(socket, meta)| room.net.udp.enqueue(socket, *meta, rest));
         if kept {
             // There is room.
             let _ = pieces.push_back((from, rest.len() as u32));
@@ -336,9 +371,8 @@ impl<H: Host> Get<H> {
     }
 
     /// A reply to a READ.
-    fn read_reply(&mut self, room: &mut Room<'_, '_, H>, datagram: &Datagram<'_>) -> Result<(), Error> {
-        let from = self.mount.endpoint();
-        let Some(reply) = room.job.caller.channel.reply(&mut room.net, from, datagram) else { return Ok(()) };
+    fn read_reply(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Result<(), Error> {
+        let Some(reply) = channel::parse(&mut room.net, incoming.payload) else { return Ok(()) };
         let xid = match &reply {
             Ok(reply) => reply.xid,
             Err(xid) => *xid,
@@ -347,32 +381,46 @@ impl<H: Host> Get<H> {
             room.net.stack.stats.count(Counter::DropRpcStale);
             return Ok(());
         };
-        let Ok(Reply { body, .. }) = reply else { return self.is_malformed(room) };
+        let Ok(Reply { body, .. }) = reply else { return self.is_malformed(room, index) };
         let Body::Success(mut d) = body else {
-            return Err(note_refusal(room.net.detail, from.addr, &body).unwrap_or(Error::Protocol));
+            return Err(note_refusal(room.net.detail, self.mount.server, &body).unwrap_or(Error::Protocol));
         };
         let head = match ReadHead::parse(&mut d, read.asked) {
-            Err(_) => return self.is_malformed(room),
+            Err(_) => return self.is_malformed(room, index),
             Ok(Err(Status::JUKEBOX)) => return self.is_busy(room, index),
             Ok(Err(status)) => return Err(refused(room, self.mount.server, status)),
             Ok(Ok(head)) => head,
         };
         let (header, len) = (d.position(), head.len as usize);
-        if datagram.len < header.saturating_add(len).saturating_add(padding(len)) {
-            return self.is_malformed(room);
+        if incoming.len < header.saturating_add(len).saturating_add(padding(len)) {
+            return self.is_malformed(room, index);
         }
-        let count = match datagram.landed {
+        let count = match incoming.landed {
             Some(landed) if landed.len == len => len,
-            Some(_) => return self.is_malformed(room),
+            Some(_) => return self.is_malformed(room, index),
             None => match d.rest().get(..len) {
-                None => return self.is_malformed(room),
-                Some(data) => self.put(room, &datagram.meta, read.offset, data)?,
+                None => return self.is_malformed(room, index),
+                Some(data) => self.put(room, incoming.meta.as_ref(), read.offset, data)?,
             },
         };
+        self.came(room, index, len, count, header, head.eof)
+    }
+
+    /// READ `index` brought `len` bytes behind a header of `header`, of which `count` are where they belong.
+    fn came(
+        &mut self,
+        room: &mut Room<'_, '_, H>,
+        index: usize,
+        len: usize,
+        count: usize,
+        header: usize,
+        eof: bool,
+    ) -> Result<(), Error> {
         self.malformed = 0;
         self.busy = 0;
         let now = room.net.now();
         room.job.caller.silence.broken(now);
+        room.job.caller.channel.heard();
         if !self.dest.is_ordered() {
             room.net.progress.done = room.net.progress.done.saturating_add(count as u64);
         }
@@ -383,7 +431,7 @@ impl<H: Host> Get<H> {
         let left = room.job.pipeline.answered(index, count as u32, header, now);
         // RFC 1813 §3.3.6: the file is shorter than it was when it was found, or the server gives nothing and does not
         // say that there is no more.
-        match (head.eof, len) {
+        match (eof, len) {
             _ if left == 0 || count < len => Ok(()),
             (true, _) => Err(Error::Changed),
             (false, 0) => Err(Error::Protocol),
@@ -403,23 +451,76 @@ impl<H: Host> Get<H> {
         Ok(())
     }
 
-    /// A reply that is impossible is discarded; its READ still waits.
-    fn is_malformed(&mut self, room: &mut Room<'_, '_, H>) -> Result<(), Error> {
+    /// A reply that is impossible is discarded; its READ still waits, or is sent again.
+    fn is_malformed(&mut self, room: &mut Room<'_, '_, H>, index: usize) -> Result<(), Error> {
         room.net.stack.stats.count(Counter::DropRpcMalformed);
         self.malformed = self.malformed.saturating_add(1);
         room.job.caller.silence.trouble = Some(Error::Protocol);
+        if room.job.caller.channel.is_stream() {
+            // No timer will repeat the call.
+            room.job.pipeline.again(index, room.net.now());
+        }
         if self.malformed >= MAX_MALFORMED { Err(Error::Protocol) } else { Ok(()) }
     }
 
-    fn walk_reply(&mut self, room: &mut Room<'_, '_, H>, datagram: &Datagram<'_>) -> Result<(), Error> {
+    fn walk_reply(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Result<(), Error> {
         let (path, export) = (self.path.as_ref(), self.mount.path.as_ref());
-        let Job { caller, walk, .. } = &mut *room.job;
-        match caller.take(&mut room.net, self.mount.endpoint(), datagram, |d| walk.take(path, export, d)) {
+        let JobState { caller, walk, .. } = &mut *room.job;
+        match caller.take(&mut room.net, self.mount.server, incoming.payload, |d| walk.take(path, export, d)) {
             None => Ok(()),
             Some(Ok(Ok(result))) => result.and_then(|()| self.arrive(room)),
             Some(Ok(Err(Status::JUKEBOX))) if room.job.caller.put_off(room.net.now()) => Ok(()),
             Some(Ok(Err(status))) => Err(refused(room, self.mount.server, status)),
             Some(Err(why)) => Err(why),
+        }
+    }
+}
+
+/// What the front of a reply over TCP is.
+#[cfg(feature = "tcp")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// Not to be told yet.
+    More,
+    /// Of a reply that is to be gathered whole.
+    Whole,
+    /// Of one that nobody waits for.
+    Skip,
+    /// Of one that is impossible, to this transaction.
+    Bad(u32),
+    /// Of a READ, complete: data follows it.
+    Data {
+        /// Transaction.
+        xid: u32,
+        /// Length of the header.
+        header: usize,
+        /// Offset of the data in the file.
+        offset: u64,
+        /// Length of the data.
+        len: u32,
+        /// The file ends there.
+        eof: bool,
+    },
+}
+
+#[cfg(feature = "tcp")]
+impl Head {
+    /// Of the front of a reply to one of the READs in `pipeline`.
+    pub fn of(pipeline: &Pipeline, front: &[u8]) -> Head {
+        use crate::wire::Error::Truncated;
+        let Some(xid) = front.first_chunk::<4>().map(|xid| u32::from_be_bytes(*xid)) else { return Head::More };
+        let Some((_, read)) = pipeline.find(xid) else { return Head::Skip };
+        let mut d = match Reply::parse(front) {
+            Ok(Reply { body: Body::Success(d), .. }) => d,
+            Ok(_) => return Head::Whole,
+            Err(Truncated) => return Head::More,
+            Err(_) => return Head::Bad(xid),
+        };
+        match ReadHead::parse(&mut d, read.asked) {
+            Ok(Ok(head)) => Head::Data { xid, header: d.position(), offset: read.offset, len: head.len, eof: head.eof },
+            Ok(Err(_)) => Head::Whole,
+            Err(Truncated) => Head::More,
+            Err(_) => Head::Bad(xid),
         }
     }
 }
@@ -446,6 +547,7 @@ impl<H: Host> Work<H> for Get<H> {
     }
 
     fn begin(&mut self, room: &mut Room<'_, '_, H>) {
+        room.job.caller.channel.set_stream(self.mount.transport == Transport::Tcp);
         room.job.walk.begin(self.mount.root, true);
     }
 
@@ -457,12 +559,74 @@ impl<H: Host> Work<H> for Get<H> {
             return self.read(room);
         }
         let (path, user) = (self.path.as_ref(), self.mount.user);
-        let Job { caller, walk, .. } = &mut *room.job;
+        let JobState { caller, walk, .. } = &mut *room.job;
         caller.poll(&mut room.net, self.mount.endpoint(), |xid| walk.call(path, xid, user))
     }
 
-    fn take(&mut self, room: &mut Room<'_, '_, H>, datagram: &Datagram<'_>) -> Result<(), Error> {
-        if self.found { self.read_reply(room, datagram) } else { self.walk_reply(room, datagram) }
+    fn take(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Result<(), Error> {
+        if self.found { self.read_reply(room, incoming) } else { self.walk_reply(room, incoming) }
+    }
+
+    #[cfg(feature = "tcp")]
+    fn head(&self, job: &JobState, front: &[u8]) -> Head {
+        if self.found { Head::of(&job.pipeline, front) } else { Head::Whole }
+    }
+
+    #[cfg(feature = "tcp")]
+    fn place_data(&self, offset: u64, _: u32) -> Option<Option<(H::Memory, usize)>> {
+        match &self.dest {
+            Dest::Memory(memory) => {
+                let at = usize::try_from(self.offset_in_sink(offset)).unwrap_or(usize::MAX);
+                Some(Some((memory.clone(), at)))
+            }
+            // What comes ahead of its turn has no place.
+            Dest::Writer(_) if offset != self.delivered => None,
+            _ => Some(None),
+        }
+    }
+
+    #[cfg(feature = "tcp")]
+    fn put_data(&mut self, offset: u64, bytes: &[u8]) -> Result<usize, Error> {
+        self.dest.put(self.offset_in_sink(offset), bytes)
+    }
+
+    #[cfg(feature = "tcp")]
+    fn data_put(&mut self, room: &mut Room<'_, '_, H>, count: usize, refused: bool) -> Result<(), Error> {
+        if !self.dest.is_ordered() {
+            return Ok(());
+        }
+        self.advance(room, count);
+        if refused {
+            // The connection keeps what the sink did not take, and holds the server back.
+            return self.refuse(room.net.now(), count > 0, true);
+        }
+        self.refused = None;
+        Ok(())
+    }
+
+    #[cfg(feature = "tcp")]
+    fn data_done(
+        &mut self,
+        room: &mut Room<'_, '_, H>,
+        xid: u32,
+        len: u32,
+        count: u32,
+        header: usize,
+        eof: bool,
+    ) -> Result<(), Error> {
+        let Some((index, _)) = room.job.pipeline.find(xid) else { return Ok(()) };
+        if count == 0 && len > 0 {
+            self.only_next = self.dest.is_ordered();
+        }
+        self.came(room, index, len as usize, count as usize, header, eof)
+    }
+
+    #[cfg(feature = "tcp")]
+    fn bad(&mut self, room: &mut Room<'_, '_, H>, xid: u32) -> Result<(), Error> {
+        match room.job.pipeline.find(xid) {
+            Some((index, _)) => self.is_malformed(room, index),
+            None => Ok(()),
+        }
     }
 }
 

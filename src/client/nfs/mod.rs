@@ -12,6 +12,8 @@ pub mod get;
 mod pipeline;
 pub mod query;
 pub mod status;
+#[cfg(feature = "tcp")]
+mod stream;
 mod walk;
 
 #[cfg(test)]
@@ -20,10 +22,13 @@ mod tests;
 use crate::client::engine;
 use crate::client::operation::{Cx, Datagram, Step};
 use crate::client::rpc::caller::Caller;
-use crate::client::rpc::{DEFAULT_PATIENCE, Net, User};
+use crate::client::rpc::{DEFAULT_PATIENCE, Incoming, Net, User};
 use crate::stack::icmp::IcmpError;
+use crate::stack::stats::Counter;
 use crate::storage::error::Error;
 use crate::storage::host::{Endpoint, Host};
+#[cfg(feature = "tcp")]
+use crate::storage::slots::Key;
 use crate::storage::time::{Duration, Instant};
 use crate::wire::nfs3::{FileHandle, Status};
 use core::net::Ipv4Addr;
@@ -117,6 +122,14 @@ struct Known {
 #[derive(Debug)]
 pub struct Job {
     taken: bool,
+    state: JobState,
+    #[cfg(feature = "tcp")]
+    intake: stream::Intake,
+}
+
+/// What an operation is at.
+#[derive(Debug)]
+struct JobState {
     /// One call at a time.
     caller: Caller,
     walk: Walk,
@@ -130,11 +143,15 @@ impl Job {
     pub const fn new() -> Self {
         Job {
             taken: false,
-            caller: Caller::new(DEFAULT_PATIENCE),
-            walk: Walk::new(),
-            pipeline: Pipeline::new(),
-            kept: Kept::new(),
-            servers: Servers::new(),
+            state: JobState {
+                caller: Caller::new(DEFAULT_PATIENCE),
+                walk: Walk::new(),
+                pipeline: Pipeline::new(),
+                kept: Kept::new(),
+                servers: Servers::new(),
+            },
+            #[cfg(feature = "tcp")]
+            intake: stream::Intake::new(),
         }
     }
 }
@@ -191,7 +208,7 @@ impl<'a> Shared<'a> {
 /// What an operation has at hand while it is called.
 struct Room<'n, 'a, H: Host> {
     net: Net<'n, 'a, H>,
-    job: &'n mut Job,
+    job: &'n mut JobState,
 }
 
 /// The job that an operation has taken, and what came of it.
@@ -208,14 +225,20 @@ impl Seat {
     }
 
     /// The job, if one is taken.
-    fn job<'s>(&self, shared: &'s engine::Shared<'_>) -> Option<&'s Job> {
-        shared.nfs.jobs.get(usize::from(self.job?))
+    fn job<'s>(&self, shared: &'s engine::Shared<'_>) -> Option<&'s JobState> {
+        shared.nfs.jobs.get(usize::from(self.job?)).map(|job| &job.state)
+    }
+
+    /// The connection that the operation waits for.
+    #[cfg(feature = "tcp")]
+    fn connection(&self, shared: &engine::Shared<'_>) -> Option<Key> {
+        self.job(shared).and_then(|job| job.caller.channel.connecting())
     }
 
     fn room<'n, 'a, H: Host>(&self, cx: &'n mut Cx<'_, 'a, H>) -> Option<Room<'n, 'a, H>> {
         let (net, shared) = Net::split(cx);
         let job = shared.nfs.jobs.get_mut(usize::from(self.job?))?;
-        Some(Room { net, job })
+        Some(Room { net, job: &mut job.state })
     }
 
     /// Takes a free job.
@@ -223,13 +246,17 @@ impl Seat {
         let free = cx.shared.nfs.jobs.iter_mut().zip(0u8..).find(|(job, _)| !job.taken);
         let (job, index) = free.ok_or(Error::NoSlot)?;
         job.taken = true;
-        job.caller = Caller::new(self.patience);
-        job.kept.clear();
+        job.state.caller = Caller::new(self.patience);
+        job.state.kept.clear();
         self.job = Some(index);
         Ok(())
     }
 
     fn leave<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>) {
+        #[cfg(feature = "tcp")]
+        if let Some(Room { mut net, job }) = self.room(cx) {
+            job.caller.channel.close(&mut net);
+        }
         if let Some(index) = self.job.take()
             && let Some(job) = cx.shared.nfs.jobs.get_mut(usize::from(index))
         {
@@ -248,8 +275,53 @@ trait Work<H: Host> {
     fn begin(&mut self, room: &mut Room<'_, '_, H>);
     /// Does what is due; when to ask next. The end is noted in the seat.
     fn step(&mut self, room: &mut Room<'_, '_, H>) -> Result<Instant, Error>;
-    /// Takes a datagram.
-    fn take(&mut self, room: &mut Room<'_, '_, H>, datagram: &Datagram<'_>) -> Result<(), Error>;
+    /// Takes a reply that has come whole.
+    fn take(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Result<(), Error>;
+    /// What the front of a reply over TCP is.
+    #[cfg(feature = "tcp")]
+    fn head(&self, job: &JobState, front: &[u8]) -> get::Head {
+        let _ = (job, front);
+        get::Head::Whole
+    }
+    /// Where `len` bytes of data from `offset` of the file on go: a region, or `put_data` (`None` within). `None`:
+    /// nowhere, they are to be passed over.
+    #[cfg(feature = "tcp")]
+    fn place_data(&self, offset: u64, len: u32) -> Option<Option<(H::Memory, usize)>> {
+        let _ = (offset, len);
+        None
+    }
+    /// Takes data; how many bytes.
+    #[cfg(feature = "tcp")]
+    fn put_data(&mut self, offset: u64, bytes: &[u8]) -> Result<usize, Error> {
+        let _ = offset;
+        Ok(bytes.len())
+    }
+    /// `put_data` took `count` bytes; `refused`: not all.
+    #[cfg(feature = "tcp")]
+    fn data_put(&mut self, room: &mut Room<'_, '_, H>, count: usize, refused: bool) -> Result<(), Error> {
+        let _ = (room, count, refused);
+        Ok(())
+    }
+    /// The data of a reply has come to its end: `len` bytes, of which `count` are where they belong.
+    #[cfg(feature = "tcp")]
+    fn data_done(
+        &mut self,
+        room: &mut Room<'_, '_, H>,
+        xid: u32,
+        len: u32,
+        count: u32,
+        header: usize,
+        eof: bool,
+    ) -> Result<(), Error> {
+        let _ = (room, xid, len, count, header, eof);
+        Ok(())
+    }
+    /// The reply to transaction `xid` is impossible.
+    #[cfg(feature = "tcp")]
+    fn bad(&mut self, room: &mut Room<'_, '_, H>, xid: u32) -> Result<(), Error> {
+        let _ = (room, xid);
+        Ok(())
+    }
     /// Whether there is another way after `why`.
     fn recover(&mut self, room: &mut Room<'_, '_, H>, why: Error) -> bool {
         let _ = (room, why);
@@ -268,6 +340,10 @@ fn poll<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>) -> Step {
             }
             Err(why) => work.seat().done = Some(Err(why)),
         }
+    }
+    #[cfg(feature = "tcp")]
+    if let Err(why) = stream::pump(work, cx) {
+        fail(work, cx, why);
     }
     let mut next = Instant::NEVER;
     // Twice where there is another way.
@@ -294,16 +370,28 @@ fn poll<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>) -> Step {
     }
 }
 
+/// Ends an operation with an error, unless there is another way.
+fn fail<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>, why: Error) {
+    let Some(mut room) = work.seat().room(cx) else { return };
+    if !work.recover(&mut room, why) {
+        work.seat().done = Some(Err(why));
+    }
+}
+
 /// [`Operation::datagram`] of an operation that works in a job.
 fn datagram<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {
+    let from = work.endpoint();
     let Some(mut room) = work.seat().room(cx) else { return };
     if work.seat().done.is_some() {
         return;
     }
-    if let Err(why) = work.take(&mut room, datagram)
-        && !work.recover(&mut room, why)
-    {
-        work.seat().done = Some(Err(why));
+    if !room.job.caller.channel.accepts(from, datagram) {
+        room.net.stack.stats.count(Counter::DropRpcStale);
+        return;
+    }
+    let Datagram { payload, len, landed, meta, .. } = *datagram;
+    if let Err(why) = work.take(&mut room, &Incoming { payload, len, landed, meta: Some(meta) }) {
+        fail(work, cx, why);
     }
 }
 
@@ -312,10 +400,7 @@ fn icmp_error<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>, error: &
     let to = work.endpoint();
     let Some(Room { net: mut n, job }) = work.seat().room(cx) else { return };
     let Some(why) = job.caller.silence.icmp(&mut n, to, error) else { return };
-    let Some(mut room) = work.seat().room(cx) else { return };
-    if !work.recover(&mut room, why) {
-        work.seat().done = Some(Err(why));
-    }
+    fail(work, cx, why);
 }
 
 /// Notes a status as the operation's detail; returns the error that it means.

@@ -101,6 +101,9 @@ pub struct Pipeline {
     header: usize,
     /// Length of the last reply that was shorter than asked.
     short: u32,
+    /// Nothing is lost but whole connections, of which this is the number.
+    reliable: bool,
+    line: u16,
 }
 
 /// Limits of a pipeline.
@@ -114,6 +117,8 @@ pub struct Limits {
     pub depths: (u16, u16),
     /// Timer until the first READ is answered.
     pub initial: Duration,
+    /// Nothing is lost but whole connections: [`Pipeline::on_line`].
+    pub reliable: bool,
 }
 
 impl Default for Pipeline {
@@ -147,6 +152,8 @@ impl Pipeline {
             answered: Instant::ZERO,
             header: 0,
             short: 0,
+            reliable: false,
+            line: 0,
         }
     }
 
@@ -172,6 +179,7 @@ impl Pipeline {
         self.answered = Instant::ZERO;
         self.header = super::get::HEADER_WITH_ATTRIBUTES;
         self.short = 0;
+        self.reliable = limits.reliable;
     }
 
     /// Size of READs now.
@@ -371,8 +379,21 @@ impl Pipeline {
         self.size = self.size.min(self.largest);
     }
 
+    /// Calls are sent on connection number `line` now: those sent on an earlier one are lost.
+    pub fn on_line(&mut self, line: u16) {
+        if self.line != line {
+            self.line = line;
+            for read in self.reads.iter_mut().filter(|r| r.state == State::Waiting) {
+                read.state = State::Due;
+            }
+        }
+    }
+
     /// When [`Self::expire`] has something to do.
     pub fn deadline(&self) -> Instant {
+        if self.reliable {
+            return Instant::NEVER;
+        }
         let needed = self.needed();
         let round = self.round();
         let waiting = || self.reads.iter().filter(|r| r.state == State::Waiting);

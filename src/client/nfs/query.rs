@@ -3,8 +3,9 @@
 
 use super::feed::Feed;
 use super::walk::{Walk, request};
-use super::{Job, Mount, Room, Seat, Tuning, Work, check_path, refused};
+use super::{JobState, Mount, Room, Seat, Transport, Tuning, Work, check_path, refused};
 use crate::client::operation::{Cx, Datagram, Detail, Operation, Step};
+use crate::client::rpc::Incoming;
 use crate::client::rpc::channel::Arguments;
 use crate::stack::icmp::IcmpError;
 use crate::storage::error::Error;
@@ -22,6 +23,11 @@ const SINK_RETRY: Duration = Duration::from_millis(10);
 const MAX_PART: u32 = 16 * 1024;
 /// Fewest.
 const MIN_PART: u32 = 1024;
+/// Longest reply that is taken over TCP.
+#[cfg(feature = "tcp")]
+const STREAM_ROOM: usize = crate::client::rpc::tape::ROOM;
+#[cfg(not(feature = "tcp"))]
+const STREAM_ROOM: usize = 0;
 /// Bytes of a reply beside the part of the directory, with room for a verifier.
 const AROUND_PART: usize = 128;
 /// Repetitions after which less is asked for: long replies may be what does not get through.
@@ -99,6 +105,12 @@ pub struct Query<H: Host> {
 }
 
 impl<H: Host> Query<H> {
+    /// The connection that it waits for.
+    #[cfg(feature = "tcp")]
+    pub fn connection(&self, shared: &crate::client::engine::Shared<'_>) -> Option<crate::storage::slots::Key> {
+        self.seat.connection(shared)
+    }
+
     /// An operation that has yet to begin.
     ///
     /// # Errors
@@ -179,8 +191,11 @@ impl<H: Host> Query<H> {
     fn plan(&mut self, room: &mut Room<'_, '_, H>) -> Result<(), Error> {
         let What::List(list) = &mut self.what else { return Ok(()) };
         if list.part == 0 {
-            let longest = room.net.stack.receive_room(self.mount.server, None, false)?;
-            let longest = longest.saturating_sub(udp::HEADER_LEN).saturating_sub(AROUND_PART);
+            let longest = match self.mount.transport {
+                Transport::Tcp => STREAM_ROOM,
+                _ => room.net.stack.receive_room(self.mount.server, None, false)?.saturating_sub(udp::HEADER_LEN),
+            };
+            let longest = longest.saturating_sub(AROUND_PART);
             let likes = if self.mount.dir_preferred >= MIN_PART { self.mount.dir_preferred } else { MAX_PART };
             list.part = likes.min(MAX_PART).min(u32::try_from(longest).unwrap_or(MAX_PART)) & !3;
         }
@@ -402,6 +417,7 @@ impl<H: Host> Work<H> for Query<H> {
     }
 
     fn begin(&mut self, room: &mut Room<'_, '_, H>) {
+        room.job.caller.channel.set_stream(self.mount.transport == Transport::Tcp);
         room.job.walk.begin(self.mount.root, self.follow);
     }
 
@@ -413,13 +429,13 @@ impl<H: Host> Work<H> for Query<H> {
             return Ok(at);
         }
         self.plan(room)?;
-        let Job { caller, walk, .. } = &mut *room.job;
+        let JobState { caller, walk, .. } = &mut *room.job;
         caller.poll(&mut room.net, self.mount.endpoint(), |xid| self.call(walk, xid))
     }
 
-    fn take(&mut self, room: &mut Room<'_, '_, H>, datagram: &Datagram<'_>) -> Result<(), Error> {
-        let Job { caller, walk, .. } = &mut *room.job;
-        match caller.take(&mut room.net, self.mount.endpoint(), datagram, |d| self.parse(walk, d)) {
+    fn take(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Result<(), Error> {
+        let JobState { caller, walk, .. } = &mut *room.job;
+        match caller.take(&mut room.net, self.mount.server, incoming.payload, |d| self.parse(walk, d)) {
             None => Ok(()),
             Some(Ok(Ok(answer))) => self.answered(room, answer),
             Some(Ok(Err(Status::NOTSUPP)) | Err(Error::NotSupported)) if self.without_plus() => {

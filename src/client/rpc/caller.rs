@@ -1,10 +1,10 @@
 //! One call at a time: sent, repeated with the same transaction number and growing waits until its reply comes
 //! (RFC 5531 §9), given up when the server says nothing for too long.
 
-use super::channel::{Arguments, Channel};
+use super::channel::{Arguments, Channel, Ready};
 use super::rtt::{INITIAL, Rtt};
 use super::{FIRST_PATIENCE, MAX_MALFORMED, Net, note_refusal};
-use crate::client::operation::{Datagram, DetailKind, icmp_meaning};
+use crate::client::operation::{DetailKind, icmp_meaning};
 use crate::stack::egress::TxError;
 use crate::stack::icmp::{ErrorKind, IcmpError};
 use crate::stack::stats::Counter;
@@ -13,9 +13,12 @@ use crate::storage::host::{Endpoint, Host};
 use crate::storage::time::{Duration, Instant};
 use crate::wire::rpc::Body;
 use crate::wire::xdr::Decoder;
+use core::net::Ipv4Addr;
 
 /// How long what could not be sent waits when nothing wakes it.
 const RETRY: Duration = Duration::from_millis(100);
+/// How long another way is tried where nobody listens on the first.
+const MOMENT: Duration = Duration::from_millis(500);
 /// How long a server that is busy is left alone, and how often.
 const BUSY: Duration = Duration::from_millis(300);
 const MAX_BUSY: u8 = 100;
@@ -24,6 +27,8 @@ const MAX_BUSY: u8 = 100;
 #[derive(Clone, Copy, Debug)]
 pub struct Silence {
     limit: Duration,
+    /// The same before it was heard.
+    first: Duration,
     /// When something was last heard; before that, when the first call was made.
     since: Option<Instant>,
     heard: bool,
@@ -34,7 +39,7 @@ pub struct Silence {
 impl Silence {
     /// A server that may be silent for `limit`.
     pub const fn new(limit: Duration) -> Self {
-        Silence { limit, since: None, heard: false, trouble: None }
+        Silence { limit, first: FIRST_PATIENCE, since: None, heard: false, trouble: None }
     }
 
     /// The server was heard.
@@ -49,11 +54,19 @@ impl Silence {
         self.since = Some(now);
     }
 
-    /// Another server is asked, or the same one anew.
+    /// Another program is asked, or the same one anew.
     pub fn restart(&mut self) {
-        self.since = None;
-        self.heard = false;
-        self.trouble = None;
+        *self = Silence::new(self.limit);
+    }
+
+    /// Another way is tried because of `why`: for as long as the first, or, if the host has said that nobody listens
+    /// there, for a moment, after which that stands.
+    pub fn another_way(&mut self, why: Error) {
+        self.restart();
+        if why == Error::Refused {
+            self.first = MOMENT;
+            self.trouble = Some(why);
+        }
     }
 
     /// Whether the server has ever been heard.
@@ -64,7 +77,7 @@ impl Silence {
     /// When it has been silent for too long.
     pub fn end(&mut self, now: Instant) -> Instant {
         let since = *self.since.get_or_insert(now);
-        since + if self.heard { self.limit } else { self.limit.min(FIRST_PATIENCE) }
+        since + if self.heard { self.limit } else { self.limit.min(self.first) }
     }
 
     /// Ends the operation if the server has been silent for too long.
@@ -94,6 +107,24 @@ impl Silence {
         }
     }
 
+    /// When half the time has passed in which something must be heard on a connection opened at `since`.
+    pub fn half(&self, since: Instant) -> Instant {
+        self.since.map_or(since, |s| s.max(since)) + self.limit.divided_by(2)
+    }
+
+    /// A connection has ended, or could not be opened: when to try again. Fatal if nobody listens there and the server was
+    /// never heard.
+    ///
+    /// # Errors
+    /// `why`.
+    pub fn lost(&mut self, now: Instant, why: Error) -> Result<Instant, Error> {
+        self.trouble = Some(why);
+        match why {
+            Error::Refused if !self.heard => Err(why),
+            _ => Ok(now + RETRY),
+        }
+    }
+
     /// An ICMP error about one of our calls to `to`: fatal before the server was heard (RFC 1122 §4.1.3.3); afterwards it
     /// may be restarting, and the error is what is said if it does not come back.
     pub fn icmp<H: Host>(&mut self, net: &mut Net<'_, '_, H>, to: Endpoint, error: &IcmpError) -> Option<Error> {
@@ -117,6 +148,8 @@ struct Waiting {
     deadline: Instant,
     tries: u8,
     malformed: u8,
+    /// Number of the connection it was sent on.
+    line: u16,
 }
 
 /// Makes one call at a time.
@@ -138,7 +171,7 @@ impl Caller {
     /// No call yet; the server may be silent for `patience`.
     pub const fn new(patience: Duration) -> Self {
         Caller {
-            channel: Channel::new(),
+            channel: Channel::new(false),
             rtt: Rtt::new(INITIAL),
             silence: Silence::new(patience),
             waiting: None,
@@ -157,6 +190,35 @@ impl Caller {
         self.waiting.map_or(0, |w| w.tries)
     }
 
+    /// Opens the way to `to`. `waits`: replies are expected from there. Says whether calls can be sent, and when to ask
+    /// again.
+    ///
+    /// # Errors
+    /// There is no way.
+    pub fn ready<H: Host>(
+        &mut self,
+        net: &mut Net<'_, '_, H>,
+        to: Endpoint,
+        waits: bool,
+    ) -> Result<(bool, Instant), Error> {
+        let now = net.now();
+        let why = match self.channel.ready(net, to) {
+            Ok(Ready::Yes) if waits && self.channel.is_stream() => {
+                // A connection that brings nothing for half the time may be one of which the server knows nothing.
+                let stale = self.silence.half(self.channel.since());
+                if now < stale {
+                    return Ok((true, stale));
+                }
+                self.channel.lost(net, Error::Timeout)
+            }
+            Ok(Ready::Yes) => return Ok((true, Instant::NEVER)),
+            Ok(Ready::At(at)) => return Ok((false, at)),
+            Err(why @ Error::NoSlot) => return Err(why),
+            Err(why) => why,
+        };
+        Ok((false, self.silence.lost(now, why)?))
+    }
+
     /// Sends the call, or sends it again if it is time; says when to ask next. `build` makes the call with the
     /// transaction number given, the same each time.
     ///
@@ -168,17 +230,27 @@ impl Caller {
         to: Endpoint,
         build: impl FnOnce(u32) -> Result<Arguments<'t>, Error>,
     ) -> Result<Instant, Error> {
-        self.channel.open(net)?;
         let now = net.now();
         let end = self.silence.check(now)?;
         if now < self.not_before {
             return Ok(self.not_before.min(end));
         }
+        let (ready, again) = self.ready(net, to, self.waiting.is_some())?;
+        let end = end.min(again);
+        if !ready {
+            return Ok(end);
+        }
         let waiting = match self.waiting {
             Some(waiting) => waiting,
-            None => Waiting { xid: net.random(), sent: now, deadline: now, tries: 0, malformed: 0 },
+            None => Waiting { xid: net.random(), sent: now, deadline: now, tries: 0, malformed: 0, line: 0 },
         };
         let waiting = self.waiting.insert(waiting);
+        let line = self.channel.number();
+        if waiting.line != line {
+            // It was sent on a connection that is no more, or not at all.
+            waiting.deadline = now;
+            waiting.line = line;
+        }
         if now < waiting.deadline {
             return Ok(waiting.deadline.min(end));
         }
@@ -192,11 +264,12 @@ impl Caller {
         }
         waiting.sent = now;
         waiting.tries = waiting.tries.saturating_add(1);
-        waiting.deadline = now + self.rtt.timer();
+        // Over TCP nothing is lost but whole connections.
+        waiting.deadline = if self.channel.is_stream() { Instant::NEVER } else { now + self.rtt.timer() };
         Ok(waiting.deadline.min(end))
     }
 
-    /// Takes a datagram: what `parse` reads of the results if it is the reply to the call that waits, which then waits no
+    /// Takes a reply of `from`: what `parse` reads of the results if it is the reply to the call that waits, which then waits no
     /// more. A reply that does not parse is discarded, and the call still waits.
     ///
     /// # Errors
@@ -205,12 +278,12 @@ impl Caller {
     pub fn take<'d, H: Host, T>(
         &mut self,
         net: &mut Net<'_, '_, H>,
-        from: Endpoint,
-        datagram: &Datagram<'d>,
+        from: Ipv4Addr,
+        payload: &'d [u8],
         parse: impl FnOnce(&mut Decoder<'d>) -> crate::wire::Result<T>,
     ) -> Option<Result<T, Error>> {
         let now = net.now();
-        let reply = self.channel.reply(net, from, datagram)?;
+        let reply = super::channel::parse(net, payload)?;
         let xid = match &reply {
             Ok(reply) => reply.xid,
             Err(xid) => *xid,
@@ -225,12 +298,13 @@ impl Caller {
                 Ok(value) => Ok(value),
                 Err(_) => return self.malformed(net).map(Err),
             },
-            body => Err(note_refusal(net.detail, from.addr, &body).unwrap_or(Error::Protocol)),
+            body => Err(note_refusal(net.detail, from, &body).unwrap_or(Error::Protocol)),
         };
         if waiting.tries == 1 {
             self.rtt.sample(waiting.sent, now);
         }
         self.rtt.relax();
+        self.channel.heard();
         self.silence.broken(now);
         self.waiting = None;
         Some(result)
@@ -240,6 +314,10 @@ impl Caller {
         net.stack.stats.count(Counter::DropRpcMalformed);
         let waiting = self.waiting.as_mut()?;
         waiting.malformed = waiting.malformed.saturating_add(1);
+        if self.channel.is_stream() {
+            // No timer will repeat the call.
+            waiting.deadline = Instant::ZERO;
+        }
         self.silence.trouble = Some(Error::Protocol);
         (waiting.malformed >= MAX_MALFORMED).then_some(Error::Protocol)
     }

@@ -1,5 +1,5 @@
-//! ONC RPC (RFC 5531) as clients use it: `channel` sends calls and takes replies over UDP, `rtt` sets the timer, `caller`
-//! drives one call at a time to its reply. What procedures there are, and what their results mean, is left to the
+//! ONC RPC (RFC 5531) as clients use it: `channel` sends calls over UDP and TCP, `tape` reads the records that come over
+//! TCP, `rtt` sets the timer, `caller` drives one call at a time to its reply. What procedures there are, and what their results mean, is left to the
 //! protocols above; several calls at once are kept by `nfs::pipeline`.
 //!
 //! A reply counts only if it comes from the address and port that the call went to, and carries the transaction number
@@ -8,17 +8,20 @@
 pub mod caller;
 pub mod channel;
 pub mod rtt;
+#[cfg(feature = "tcp")]
+pub mod tape;
 
 use crate::client::engine::Shared;
 use crate::client::operation::{Cx, Detail, DetailKind, Progress};
 use crate::stack::Stack;
 use crate::stack::egress::TxError;
+use crate::stack::landing::Landed;
 use crate::storage::error::Error;
 use crate::storage::host::{Endpoint, Host, Span};
 use crate::storage::slots::Key;
 use crate::storage::time::Duration;
 use crate::storage::time::Instant;
-use crate::udp::{Owner, Udp};
+use crate::udp::{Meta, Owner, Udp};
 use crate::wire::rpc::{Auth, Body};
 use core::net::Ipv4Addr;
 
@@ -39,6 +42,9 @@ pub struct Net<'n, 'a, H: Host> {
     pub stack: &'n mut Stack<'a, H>,
     /// The sockets.
     pub udp: &'n mut Udp<'a>,
+    /// The connections.
+    #[cfg(feature = "tcp")]
+    pub tcp: &'n mut crate::tcp::Tcp<'a, H>,
     /// Slot of the operation.
     pub op: u8,
     /// How far it is.
@@ -50,8 +56,37 @@ pub struct Net<'n, 'a, H: Host> {
 impl<'n, 'a, H: Host> Net<'n, 'a, H> {
     /// The two parts of `cx`.
     pub fn split(cx: &'n mut Cx<'_, 'a, H>) -> (Self, &'n mut Shared<'a>) {
-        let net = Net { stack: cx.stack, udp: cx.udp, op: cx.op, progress: cx.progress, detail: cx.detail };
+        let net = Net {
+            stack: cx.stack,
+            udp: cx.udp,
+            #[cfg(feature = "tcp")]
+            tcp: cx.tcp,
+            op: cx.op,
+            progress: cx.progress,
+            detail: cx.detail,
+        };
         (net, cx.shared)
+    }
+
+    /// The same for a shorter time.
+    pub fn again(&mut self) -> Net<'_, 'a, H> {
+        Net {
+            stack: self.stack,
+            udp: self.udp,
+            #[cfg(feature = "tcp")]
+            tcp: self.tcp,
+            op: self.op,
+            progress: self.progress,
+            detail: self.detail,
+        }
+    }
+
+    /// Connections there is memory for.
+    pub fn connections(&self) -> usize {
+        #[cfg(feature = "tcp")]
+        return self.tcp.capacity();
+        #[cfg(not(feature = "tcp"))]
+        0
     }
 
     /// The time of this pass.
@@ -71,6 +106,19 @@ impl<'n, 'a, H: Host> Net<'n, 'a, H> {
     fn send(&mut self, socket: Key, dst: Endpoint, body: &[Span<'_, H::Memory>]) -> Result<(), TxError> {
         self.udp.send(self.stack, socket, Some(dst), body, false)
     }
+}
+
+/// A reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'d> {
+    /// Its bytes. If its data landed, only what comes before that is sure to be here.
+    pub payload: &'d [u8],
+    /// Its length.
+    pub len: usize,
+    /// What of its data went straight to a region.
+    pub landed: Option<Landed>,
+    /// The datagram it came in, unless over TCP.
+    pub meta: Option<Meta>,
 }
 
 /// As whom calls are made.

@@ -21,6 +21,8 @@ mod basic;
 mod cases;
 mod hostile;
 mod model;
+#[cfg(feature = "tcp")]
+mod tcp;
 mod walks;
 
 type Sink = SinkOf<SimHost>;
