@@ -242,11 +242,16 @@ impl<'a, H: Host> Ops<'a, H> {
         };
         let before = *cx.progress;
         let result = handler(&mut op.client, &mut cx);
-        op.step = each_client!(&mut op.client, c => c.poll(&mut cx));
+        let step = each_client!(&mut op.client, c => c.poll(&mut cx));
         op.progress_news |= op.progress != before;
-        match op.step {
-            Step::Pending(at) => self.next = self.next.min(at),
-            Step::Done(_) => {
+        // Stored part by part: as a whole it would be loaded before its parts have reached the cache, and wait for them.
+        match step {
+            Step::Pending(at) => {
+                op.step = Step::Pending(at);
+                self.next = self.next.min(at);
+            }
+            Step::Done(end) => {
+                op.step = Step::Done(end);
                 op.done_news = true;
                 around.udp.close_client(index);
                 around.stack.landing.end_claims(index);

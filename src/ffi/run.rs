@@ -11,7 +11,7 @@ use super::op::Notify;
 use super::region::overlaps;
 use super::results::{LACE_EBADF, LACE_ECANCELED, LACE_EINTR, code};
 use super::udp::{Handler, lace_datagram, lace_udp_handler};
-use crate::client::engine::Received;
+use crate::client::engine::{Outcome, Received};
 use crate::client::operation::Step;
 #[cfg(feature = "tcp")]
 use crate::client::ops::Client;
@@ -56,13 +56,7 @@ struct Delivery {
     hook: Option<(Handler<super::hook::lace_hook_handler>, lace_packet)>,
 }
 
-const NOTHING: Delivery = Delivery { staged: None, datagram: None, hook: None };
-
 impl Delivery {
-    fn is_something(&self) -> bool {
-        self.staged.is_some() || self.datagram.is_some() || self.hook.is_some()
-    }
-
     /// Makes the upcalls.
     fn make(&self, net: &lace_stack) {
         if let Some((handler, datagram)) = &self.datagram
@@ -96,8 +90,8 @@ impl Core {
         self.engine.set_now(now);
     }
 
-    /// Takes a frame of the driver's.
-    fn take(&mut self, net: &lace_stack, nic: NicId, frame: &lace_frame) -> Delivery {
+    /// Takes a frame of the driver's. What is to be told of it, if anything.
+    fn take(&mut self, net: &lace_stack, nic: NicId, frame: &lace_frame) -> Option<Delivery> {
         let (start, len) = (frame.data.cast::<u8>(), frame.len as usize);
         let at = start.addr();
         let end = at.saturating_add(len);
@@ -111,19 +105,27 @@ impl Core {
         if let Some(counter) = wrong {
             self.engine.stack.stats.count(Counter::RxFrames);
             self.engine.stack.stats.count(counter);
-            return NOTHING;
+            return None;
         }
         if net.stopping() == Stop::Ending {
-            return NOTHING;
+            return None;
         }
         // SAFETY: the driver lends `len` bytes until they are released, and leaves them unchanged until then.
         let bytes = unsafe { core::slice::from_raw_parts(start, len) };
         let outcome = self.engine.receive(nic, bytes, RxFlags::from_bits_truncate(frame.flags));
+        if matches!(outcome.received, Received::Nothing) && outcome.hit.is_none() {
+            return None;
+        }
+        Some(self.delivery(net, nic, &outcome, (start, len)))
+    }
+
+    /// Works out whom to tell what of the frame at `frame` (start and length).
+    fn delivery(&self, net: &lace_stack, nic: NicId, outcome: &Outcome<'_>, frame: (*const u8, usize)) -> Delivery {
         let mut staged = None;
         let datagram = match outcome.received {
             Received::Datagram { socket, meta, payload } => {
-                let offset = payload.as_ptr().addr().wrapping_sub(at);
-                self.datagram(net, socket, &meta, (start, len), (offset, payload.len()))
+                let offset = payload.as_ptr().addr().wrapping_sub(frame.0.addr());
+                self.datagram(net, socket, &meta, frame, (offset, payload.len()))
             }
             Received::Staged { socket, meta, index } => {
                 staged = Some(index);
@@ -138,7 +140,7 @@ impl Core {
         let hook = outcome.hit.and_then(|hit| {
             let handler = *self.hooks.get(hit.hook)?;
             let handle = net.hooks.entries.get(hit.hook)?.handle();
-            Some((handler, lace_packet::of(handle, handle_of(net, nic), (start, len), (hit.at, hit.len))))
+            Some((handler, lace_packet::of(handle, handle_of(net, nic), frame, (hit.at, hit.len))))
         });
         Delivery { staged, datagram, hook }
     }
@@ -311,7 +313,9 @@ pub(super) fn tell(net: &lace_stack) {
 
 /// Hands a frame to the stack at rest and makes the upcalls it leads to.
 pub(super) fn deliver(net: &lace_stack, nic: NicId, frame: &lace_frame) {
-    net.access(|core| core.take(net, nic, frame)).make(net);
+    if let Some(delivery) = net.access(|core| core.take(net, nic, frame)) {
+        delivery.make(net);
+    }
 }
 
 /// What a NIC gave.
@@ -346,6 +350,7 @@ fn take_from(net: &lace_stack, index: usize, most: u32) -> Took {
     let mut taken = 0;
     let mut empty = false;
     // Frames of which nobody is to be told are taken one behind the other.
+    let mut lent = false;
     let delivery = net.access(|core| {
         while taken < most {
             // SAFETY: the host vouches for its callback; it fills in the frame.
@@ -356,8 +361,9 @@ fn take_from(net: &lace_stack, index: usize, most: u32) -> Took {
             }
             taken += 1;
             let delivery = core.take(net, nic, &frame);
-            if delivery.is_something() || net.is_asked() {
-                return Some(delivery);
+            if delivery.is_some() || net.is_asked() {
+                lent = true;
+                return delivery;
             }
             give_back(&frame);
         }
@@ -365,6 +371,8 @@ fn take_from(net: &lace_stack, index: usize, most: u32) -> Took {
     });
     if let Some(delivery) = delivery {
         delivery.make(net);
+    }
+    if lent {
         net.access(|_| give_back(&frame));
     }
     Took { frames: pushed.saturating_add(taken), empty }
