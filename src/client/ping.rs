@@ -157,7 +157,7 @@ impl<H: Host> Ping<H> {
             ttl: self.request.ttl,
             tos: 0,
             dont_fragment: self.request.dont_fragment,
-            header: L4Header::new(&header, L4Sum::Plain(2)),
+            header: L4Header::new(&header, L4Sum::Plain),
             body: &body,
             token: Token(0),
             queue: false,

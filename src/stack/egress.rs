@@ -64,17 +64,29 @@ impl From<TxError> for crate::storage::error::Error {
     }
 }
 
-/// Where the checksum of a transport header goes and what it covers.
+/// Which checksum a transport header has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum L4Sum {
-    /// No checksum.
+    /// None.
     None,
-    /// Header and body only (ICMP, IGMP); the field's offset.
-    Plain(usize),
-    /// With the pseudo header (TCP); the field's offset.
-    Pseudo(usize),
-    /// With the pseudo header, zero sent as 0xffff (UDP, RFC 768); the field's offset.
-    Udp(usize),
+    /// That of ICMP and IGMP, over header and body only.
+    Plain,
+    /// TCP's, with the pseudo header.
+    Tcp,
+    /// UDP's, with the pseudo header, zero sent as 0xffff (RFC 768).
+    Udp,
+}
+
+impl L4Sum {
+    /// Offset of the field in the header.
+    fn at(self) -> usize {
+        match self {
+            L4Sum::None => 0,
+            L4Sum::Plain => 2,
+            L4Sum::Tcp => 16,
+            L4Sum::Udp => 6,
+        }
+    }
 }
 
 /// A transport header, its checksum field zero.
@@ -200,19 +212,19 @@ impl Headers<'_> {
         let ip = if self.ip_offload { zero } else { self.ip.emit(Sum::of_header(&zero).to_field()) };
         let l4 = put(rest, &ip)?;
         let header = Sum::copy(l4, self.l4)?;
-        let (at, total) = match self.sum {
+        let total = match self.sum {
             L4Sum::None => return Some(()),
-            L4Sum::Plain(at) => (at, header + body),
-            L4Sum::Pseudo(at) | L4Sum::Udp(at) => (at, self.pseudo + header + body),
+            L4Sum::Plain => header + body,
+            L4Sum::Tcp | L4Sum::Udp => self.pseudo + header + body,
         };
         let field = match (self.sum, total.to_field()) {
             // The hardware adds header and body to what stands in the field.
-            (L4Sum::Pseudo(_) | L4Sum::Udp(_), _) if offload => self.pseudo.fold().to_ne_bytes(),
+            (L4Sum::Tcp | L4Sum::Udp, _) if offload => self.pseudo.fold().to_ne_bytes(),
             // RFC 768: an all-zero field means "no checksum", so a computed zero goes as ones.
-            (L4Sum::Udp(_), [0, 0]) => [0xff, 0xff],
+            (L4Sum::Udp, [0, 0]) => [0xff, 0xff],
             (_, field) => field,
         };
-        *l4.get_mut(at..)?.first_chunk_mut::<2>()? = field;
+        *l4.get_mut(self.sum.at()..)?.first_chunk_mut::<2>()? = field;
         Some(())
     }
 }
@@ -378,8 +390,12 @@ impl<'a, H: Host> Stack<'a, H> {
             }
             Some((_, fill)) => transmit_filled(iface, &mut self.frames, &headers, hop.nic, body_len, fill),
         };
+        let Err(error) = sent else {
+            self.stats.count(Counter::TxFrames);
+            return Ok(());
+        };
         count_tx(&mut self.stats, &sent);
-        if sent == Err(TxError::Busy) {
+        if error == TxError::Busy {
             self.blocked = true;
             if packet.queue && self.queue.has_room(hop.nic, hop.next) {
                 let offload = iface.caps.contains(NicCaps::TX_L4_SUM);
@@ -524,7 +540,7 @@ pub(super) fn count_tx(stats: &mut Stats, sent: &Result<(), TxError>) {
     });
 }
 
-#[inline]
+#[inline(always)] // What it is given and what it returns is taken apart at once.
 fn build_headers<'p, N: Nic<Memory = M>, M: Memory>(
     iface: &Interface<N>,
     hop: &Hop,

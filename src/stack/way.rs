@@ -294,7 +294,7 @@ mod tests {
                     ttl: 60,
                     tos: 3,
                     dont_fragment: true,
-                    header: L4Header::new(&header, L4Sum::Pseudo(16)),
+                    header: L4Header::new(&header, L4Sum::Tcp),
                     body: &spans,
                     token: Token(0),
                     queue: false,

@@ -448,7 +448,7 @@ impl Header {
 
     /// As the stack takes it for a single packet.
     pub(super) fn l4(&self) -> L4Header<'_> {
-        L4Header::new(self.bytes(), L4Sum::Pseudo(SUM_AT))
+        L4Header::new(self.bytes(), L4Sum::Tcp)
     }
 }
 

@@ -397,7 +397,7 @@ fn packet_of<'p, M>(
         ttl: socket.ttl,
         tos: socket.tos,
         dont_fragment: socket.dont_fragment,
-        header: L4Header::new(header, L4Sum::Udp(6)),
+        header: L4Header::new(header, L4Sum::Udp),
         body,
         token: Token(0),
         queue,
