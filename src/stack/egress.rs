@@ -188,16 +188,22 @@ struct Headers<'p> {
     ip: ipv4::Repr,
     /// The hardware fills in the IPv4 checksum.
     ip_offload: bool,
-    /// The transport's, its checksum field zero; empty behind the first fragment.
-    l4: &'p [u8],
-    sum: L4Sum,
+    /// The transport's; empty behind the first fragment.
+    l4: &'p L4Header<'p>,
     pseudo: Sum,
 }
 
 impl Headers<'_> {
+    /// Their length in bytes.
     fn len(&self) -> usize {
         let link = if self.vlan.is_none() { ethernet::HEADER_LEN } else { TAGGED_HEADER_LEN };
-        link.wrapping_add(ipv4::HEADER_LEN).wrapping_add(self.l4.len())
+        link.wrapping_add(ipv4::HEADER_LEN).wrapping_add(self.l4.bytes.len())
+    }
+
+    /// Length of the whole frame in bytes, padding apart.
+    fn frame_len(&self) -> usize {
+        let payload = usize::from(self.ip.payload_len);
+        self.len().wrapping_sub(self.l4.bytes.len()).wrapping_add(payload)
     }
 
     /// Writes them to `out`, which is as long as they are, with the transport checksum over header and `body`, or what
@@ -211,20 +217,21 @@ impl Headers<'_> {
         let zero = self.ip.emit([0; 2]);
         let ip = if self.ip_offload { zero } else { self.ip.emit(Sum::of_header(&zero).to_field()) };
         let l4 = put(rest, &ip)?;
-        let header = Sum::copy(l4, self.l4)?;
-        let total = match self.sum {
+        let header = Sum::copy(l4, self.l4.bytes)?;
+        let sum = self.l4.sum;
+        let total = match sum {
             L4Sum::None => return Some(()),
             L4Sum::Plain => header + body,
             L4Sum::Tcp | L4Sum::Udp => self.pseudo + header + body,
         };
-        let field = match (self.sum, total.to_field()) {
+        let field = match (sum, total.to_field()) {
             // The hardware adds header and body to what stands in the field.
             (L4Sum::Tcp | L4Sum::Udp, _) if offload => self.pseudo.fold().to_ne_bytes(),
             // RFC 768: an all-zero field means "no checksum", so a computed zero goes as ones.
             (L4Sum::Udp, [0, 0]) => [0xff, 0xff],
             (_, field) => field,
         };
-        *l4.get_mut(self.sum.at()..)?.first_chunk_mut::<2>()? = field;
+        *l4.get_mut(sum.at()..)?.first_chunk_mut::<2>()? = field;
         Some(())
     }
 }
@@ -246,13 +253,10 @@ pub fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, protocol: Protocol, len: usiz
 
 impl<'a, H: Host> Stack<'a, H> {
     /// Decides where a packet to `dst` leaves.
-    #[inline]
+    #[inline(always)] // The usual case is short, and what it returns is taken apart at once.
     pub fn route(&self, src: Ipv4Addr, dst: Ipv4Addr, nic: Option<NicId>) -> Result<Hop, TxError> {
         if dst == Ipv4Addr::BROADCAST || dst.is_multicast() {
-            let nic = nic.or_else(|| self.first_up()).ok_or(TxError::NetworkDown)?;
-            let iface = self.interface(nic).ok_or(TxError::NetworkDown)?;
-            let src = if src.is_unspecified() { iface.source_for(dst) } else { src };
-            return Ok(Hop { nic, src, next: dst });
+            return self.route_to_many(src, dst, nic);
         }
         // On the link of one of our addresses.
         for (id, iface) in self.each_interface().filter(|(id, _)| nic.is_none_or(|n| n == *id)) {
@@ -264,6 +268,19 @@ impl<'a, H: Host> Stack<'a, H> {
                 }
             }
         }
+        self.route_beyond(src, dst, nic)
+    }
+
+    #[cold]
+    fn route_to_many(&self, src: Ipv4Addr, dst: Ipv4Addr, nic: Option<NicId>) -> Result<Hop, TxError> {
+        let nic = nic.or_else(|| self.first_up()).ok_or(TxError::NetworkDown)?;
+        let iface = self.interface(nic).ok_or(TxError::NetworkDown)?;
+        let src = if src.is_unspecified() { iface.source_for(dst) } else { src };
+        Ok(Hop { nic, src, next: dst })
+    }
+
+    #[inline(never)]
+    fn route_beyond(&self, src: Ipv4Addr, dst: Ipv4Addr, nic: Option<NicId>) -> Result<Hop, TxError> {
         let route = self.routes.lookup(dst, nic).ok_or(TxError::NetworkUnreachable)?;
         let iface = self.interface(route.nic).ok_or(TxError::NetworkDown)?;
         let next = if route.gateway.is_unspecified() { dst } else { route.gateway };
@@ -384,10 +401,7 @@ impl<'a, H: Host> Stack<'a, H> {
             return if kept { Ok(()) } else { Err(TxError::Resolving) };
         }
         let sent = match fill {
-            None => {
-                let body = Body { spans: packet.body, len: body_len, sum: None };
-                transmit(iface, &mut self.frames, &headers, hop.nic, &body, packet.token)
-            }
+            None => transmit(packet.body, None, &headers, iface, &mut self.frames, hop.nic, packet.token),
             Some((_, fill)) => transmit_filled(iface, &mut self.frames, &headers, hop.nic, body_len, fill),
         };
         let Err(error) = sent else {
@@ -447,10 +461,9 @@ impl<'a, H: Host> Stack<'a, H> {
             let iface = iface.ok_or(TxError::NetworkDown)?;
             let headers = build_headers(iface, &hop, dst_mac, packet, part, l4_len);
             let from = offset.saturating_sub(packet.header.bytes.len());
-            let body_len = len.saturating_sub(headers.l4.len());
+            let body_len = len.saturating_sub(headers.l4.bytes.len());
             let spans = cut(packet.body, from, body_len).ok_or(TxError::Invalid)?;
-            let body = Body { spans: &spans, len: body_len, sum: Some(body_sum) };
-            let sent = transmit(iface, &mut self.frames, &headers, hop.nic, &body, packet.token);
+            let sent = transmit(&spans, Some(body_sum), &headers, iface, &mut self.frames, hop.nic, packet.token);
             count_tx(&mut self.stats, &sent);
             self.blocked |= sent == Err(TxError::Busy);
             sent?;
@@ -545,7 +558,7 @@ fn build_headers<'p, N: Nic<Memory = M>, M: Memory>(
     iface: &Interface<N>,
     hop: &Hop,
     dst: Address,
-    packet: &Packet<'p, M>,
+    packet: &'p Packet<'p, M>,
     part: Part,
     l4_len: usize,
 ) -> Headers<'p> {
@@ -561,25 +574,14 @@ fn build_headers<'p, N: Nic<Memory = M>, M: Memory>(
         more_fragments: part.more,
         fragment_offset: part.offset,
     };
-    let first = part.offset == 0;
     Headers {
         link: ethernet::Repr { destination: dst, source: iface.mac, ether_type: EtherType::IPV4 },
         vlan: iface.vlan,
         ip,
         ip_offload: iface.caps.contains(NicCaps::TX_IP_SUM),
-        l4: if first { packet.header.bytes } else { &[] },
-        sum: if first { packet.header.sum } else { L4Sum::None },
+        l4: if part.offset == 0 { &packet.header } else { &L4Header { bytes: &[], sum: L4Sum::None } },
         pseudo: pseudo_header(hop.src, packet.dst, packet.protocol, l4_len),
     }
-}
-
-/// What follows the headers in a frame.
-struct Body<'b, M> {
-    spans: &'b [Span<'b, M>],
-    /// Their length in bytes.
-    len: usize,
-    /// What the checksum covers behind the transport header, where that is more than this frame carries.
-    sum: Option<Sum>,
 }
 
 /// The part of a datagram that one frame carries.
@@ -636,35 +638,38 @@ fn transmit_filled<N: Nic>(
 
 type Spans<'s, M> = heapless::Vec<Span<'s, M>, { MAX_BODY + 2 }>;
 
+/// Sends a frame of `headers` and `body`. `sum`: what the checksum covers behind the transport header, where that is more
+/// than this frame carries.
 fn transmit<N: Nic>(
+    body: &[Span<'_, N::Memory>],
+    sum: Option<Sum>,
+    headers: &Headers<'_>,
     iface: &mut Interface<N>,
     frames: &mut TxFrames<'_>,
-    headers: &Headers<'_>,
     nic: NicId,
-    body: &Body<'_, N::Memory>,
     token: Token,
 ) -> Result<(), TxError> {
     // Hardware knows nothing of the other fragments.
-    let offload = iface.caps.contains(NicCaps::TX_L4_SUM) && body.sum.is_none();
-    let lends = body.spans.iter().any(|s| matches!(s, Span::Memory { .. }));
+    let offload = iface.caps.contains(NicCaps::TX_L4_SUM) && sum.is_none();
+    let lends = body.iter().any(|s| matches!(s, Span::Memory { .. }));
     let asynchronous = iface.caps.contains(NicCaps::ASYNC);
-    let len = headers.len().saturating_add(body.len);
+    let len = headers.frame_len();
     if !iface.caps.contains(NicCaps::GATHER) || (asynchronous && !lends) {
         return copy_out(iface, frames, nic, len, |out| {
             let (head, rest) = out.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
-            let sum = copy_spans(rest, body.spans)?;
-            headers.write(head, body.sum.unwrap_or(sum), offload).ok_or(TxError::Invalid)
+            let copied = copy_spans(rest, body)?;
+            headers.write(head, sum.unwrap_or(copied), offload).ok_or(TxError::Invalid)
         });
     }
-    let sum = match body.sum {
+    let sum = match sum {
         Some(sum) => sum,
-        None if offload || headers.sum == L4Sum::None => Sum::ZERO,
-        None => sum_spans(body.spans)?,
+        None if offload || headers.l4.sum == L4Sum::None => Sum::ZERO,
+        None => sum_spans(body)?,
     };
     let mut head = [0; MAX_HEADERS];
     let head = head.get_mut(..headers.len()).ok_or(TxError::Invalid)?;
     headers.write(head, sum, offload).ok_or(TxError::Invalid)?;
-    send_gathered(iface, frames, nic, head, body.spans, MIN_FRAME_LEN.saturating_sub(len), token)
+    send_gathered(iface, frames, nic, head, body, MIN_FRAME_LEN.saturating_sub(len), token)
 }
 
 /// Hands a frame to a gathering NIC as spans: `head`, the body, and `pad` zeros.
