@@ -26,6 +26,14 @@ no_formatting() { # core::fmt is kilobytes that a bootloader has no use for
     ! readelf -sW "$1" | awk '$4 == "FUNC" && $8 ~ /(core|Cs[A-Za-z0-9_]*_4core)3fmt/ { print $8 }' | grep .
 }
 
+copies_in_vectors() { # the copy with its checksum: vector loads, stores and sums, and no call of memcpy
+    objdump -dr -C --no-show-raw-insn "$1" | awk '/^[0-9a-f]+ <bootlace::storage::checksum::Sum::copy.*>:/ { p = 1 } /^$/ { p = 0 } p' >"$scratch/copy.dis"
+    for pattern in 'movdqu .*\(.*\),%xmm' 'mov(dqu|dqa|ups|aps) +%xmm[0-9]+,.*\(' 'paddq' 'psrlq'; do
+        grep -Eq "$pattern" "$scratch/copy.dis" || { echo "not found: $pattern"; return 1; }
+    done
+    ! grep -E 'mem(cpy|move)' "$scratch/copy.dis"
+}
+
 # Instructions by target: `tab` mnemonic, or a register name as a word.
 forbidden() {
     case $1 in
@@ -72,7 +80,11 @@ one_target() {
     check "needs_only_mem_$t" needs_only_mem "$lib"
     check "no_static_data_$t" no_static_data "$lib"
     check "no_formatting_$t" no_formatting "$lib"
-    case $t in host) return ;; esac
+    case $t in host)
+        case $rust in x86_64*) check copies_in_vectors copies_in_vectors "$lib" ;; esac
+        return
+        ;;
+    esac
     check "links_bare_$t" links_bare "$t"
     check "links_whole_archive_$t" links_whole "$t"
     check "no_float_$t" disassembly_without "$t" "$(float "$t")"
