@@ -333,12 +333,10 @@ fn marks_that_cannot_be_end_the_connection() {
     }
 }
 
-#[test]
-fn loss_and_reordering_over_tcp() {
+fn poor_against_clean(len: usize, seeds: u64) {
     let slow = Conditions { delay: Duration::from_millis(20), bits_per_second: 10_000_000, ..Conditions::default() };
     let run = |conditions, seed| {
         let mut stream = Stream::over(conditions, seed);
-        let len = 2 << 20;
         stream.peer.server.add("f", Node::File(bytes(len)));
         let memory = SimMemory::new(len);
         let begin = stream.rig.now();
@@ -349,8 +347,19 @@ fn loss_and_reordering_over_tcp() {
     };
     let clean = run(slow, 1);
     let poor = Conditions { loss_ppm: 10_000, reorder_ppm: 20_000, reorder_by: Duration::from_millis(10), ..slow };
-    for seed in 1..=4 {
+    for seed in 1..=seeds {
         let ms = run(poor, seed);
         assert!(ms < 3 * clean, "seed {seed}: {ms} ms, clean {clean}");
     }
+}
+
+#[test]
+fn loss_and_reordering_over_tcp() {
+    poor_against_clean(2 << 20, 4);
+}
+
+#[test]
+#[ignore = "long: 250 MiB over the model"]
+fn loss_and_reordering_over_tcp_long() {
+    poor_against_clean(12 << 20, 20);
 }
