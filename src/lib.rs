@@ -12,7 +12,7 @@
 //! | [`stack`] | Ethernet, ARP, IPv4, ICMP, routes; where a payload lands; how a frame leaves | sockets and clients |
 //! | [`udp`], `tcp` | sockets | what is said over them |
 //! | [`client`] | operations that move files and find addresses; the [`client::engine`] that leads frames to them | I/O |
-//! | [`ffi`] | the C interface; the only `unsafe` code | everything else |
+//! | [`ffi`] | the C interface; the only code that touches raw pointers | everything else |
 //! | `sim` | a host, a NIC and a link on virtual time, for tests | never shipped |
 //!
 //! Imports point downward only: ffi → client → tcp, udp → stack → storage → wire. A layer hands *dispositions* up (what

@@ -25,6 +25,7 @@ pub mod landing;
 pub mod neighbour;
 pub mod path_mtu;
 pub mod ports;
+mod relocate;
 pub mod route;
 pub mod stats;
 pub mod way;
