@@ -26,7 +26,7 @@ fn lease(lab: &Lab, card: &str, more: &[&str]) {
     {
         assert!(text.lines().any(|l| l == *want), "no `{want}` in:\n{text}");
     }
-    assert!(done.took < Duration::from_secs(5), "{:?}", done.took);
+    assert!(done.took < Duration::from_secs(15), "{:?}", done.took);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn no_server() {
     lab.tap("tap0", "10.77.0.1/24");
     let done = lab.run(with(bare_lace("--tap tap0"), "dhcp --timeout 3000"), LIMIT);
     assert_eq!(done.code, 1, "{done:?}");
-    assert!(done.took > Duration::from_secs(2) && done.took < Duration::from_secs(6), "{:?}", done.took);
+    assert!(done.took > Duration::from_secs(2) && done.took < Duration::from_secs(20), "{:?}", done.took);
 }
 
 #[test]
