@@ -20,7 +20,8 @@ static const struct {
 	{ "dhcp", lace_cmd_dhcp, "dhcp [--timeout MS] [--pxe ARCHITECTURE]" },
 	{ "dns", lace_cmd_dns, "dns [--timeout MS] NAME" },
 	{ "ping", lace_cmd_ping, "ping [-c COUNT] [-i MS] [-s SIZE] [-W MS] HOST" },
-	{ "tftp", lace_cmd_tftp, "tftp get [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [-o FILE] [--sha256] [--room BYTES] HOST PATH" },
+	{ "tftp", lace_cmd_tftp, "tftp get [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [-o FILE] [--sha256] [--room BYTES] HOST PATH\n"
+	  "  tftp put [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [--stream] FILE HOST PATH" },
 };
 
 enum { TAP = 256, PACKET, SLIRP, PCAP, IP, GW, DNS, RING, PUSH, COPY, BUSY, ARENA, STATS };

@@ -1,4 +1,4 @@
-/* lace tftp: files by TFTP into memory, as a boot loader would, and from there to a file if asked. */
+/* lace tftp: files by TFTP into memory, as a boot loader would, and from there to a file if asked; and files to a server. */
 #define _GNU_SOURCE
 #include "bootlace_sync.h"
 #include "lace_tool.h"
@@ -6,6 +6,7 @@
 
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -100,9 +101,105 @@ static int get(struct tool *tool, int argc, char **argv)
 	return rc;
 }
 
+/* A source that is read: what a file on a medium, with no memory to hold it, would be. */
+static int64_t read_file(void *ctx, uint64_t offset, void *buffer, uint32_t len)
+{
+	FILE *f = ctx;
+	size_t n;
+
+	if (fseeko(f, (off_t)offset, SEEK_SET))
+		return LACE_EIO;
+	n = fread(buffer, 1, len, f);
+	return !n && ferror(f) ? LACE_EIO : (int64_t)n;
+}
+
+/* The file at `path` as a source: in memory, or read as it is sent. */
+static int load(const char *path, int stream, struct lace_source *source, FILE **file, void **memory, size_t *len)
+{
+	*file = fopen(path, "rb");
+	if (!*file || fseeko(*file, 0, SEEK_END)) {
+		perror(path);
+		return 1;
+	}
+	*len = (size_t)ftello(*file);
+	if (stream)
+		return lace_source_read(source, sizeof *source, read_file, *file) < 0;
+	*memory = malloc(*len ? *len : 1);
+	if (!*memory || fseeko(*file, 0, SEEK_SET) || fread(*memory, 1, *len, *file) != *len) {
+		perror(path);
+		return 1;
+	}
+	return lace_source_memory(source, sizeof *source, *memory, *len) < 0;
+}
+
+static int put(struct tool *tool, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "stream", no_argument, NULL, 'S' },
+		{ "timeout", required_argument, NULL, 't' },
+		{ "retries", required_argument, NULL, 'r' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct lace_tftp_put put;
+	struct lace_source source;
+	void *memory = NULL;
+	FILE *file = NULL;
+	int stream = 0, rc = 1, c;
+	size_t len = 0;
+	lace_op op;
+	int64_t n;
+
+	lace_tftp_put_init(&put, sizeof put);
+	while ((c = getopt_long(argc, argv, "b:w:t:r:", longs, NULL)) != -1) {
+		switch (c) {
+		case 'b':
+			put.blksize = (uint16_t)tool_number(optarg, 8, 65464);
+			break;
+		case 'w':
+			put.windowsize = (uint16_t)tool_number(optarg, 1, 65535);
+			break;
+		case 't':
+			put.timeout_ms = (uint32_t)tool_number(optarg, 1, 255000);
+			break;
+		case 'r':
+			put.retries = (uint32_t)tool_number(optarg, 1, 255);
+			break;
+		case 'S':
+			stream = 1;
+			break;
+		default:
+			return 2;
+		}
+	}
+	if (optind + 3 != argc)
+		return 2;
+	if (!load(argv[optind], stream, &source, &file, &memory, &len)) {
+		tool_peer(&put.server, argv[optind + 1], 0);
+		put.path = argv[optind + 2];
+		put.progress = tool_progress;
+		put.ctx = tool;
+		tool_begin(tool);
+		op = lace_tftp_put_start(tool->net, &put, &source);
+		n = lace_op_wait(tool->net, op);
+		if (n < 0) {
+			tool_failed_op(tool, put.path, op, n);
+		} else {
+			tool_done(tool, n);
+			rc = 0;
+		}
+		lace_op_close(tool->net, op);
+	}
+	if (file)
+		fclose(file);
+	free(memory);
+	return rc;
+}
+
 int lace_cmd_tftp(struct tool *tool, int argc, char **argv)
 {
 	if (argc > 1 && !strcmp(argv[1], "get"))
 		return get(tool, argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "put"))
+		return put(tool, argc - 1, argv + 1);
 	return 2;
 }

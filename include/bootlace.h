@@ -1954,7 +1954,7 @@ int lace_ping_result(lace_stack *net, lace_op op, struct lace_ping_stats *stats)
 /* ----------------------------------------------------------------------------
  * TFTP
  *
- * Receiving a file (RFC 1350) with options (RFC 2347 to 2349) and windows (RFC 7440). What is left at 0 is
+ * Receiving and sending a file (RFC 1350) with options (RFC 2347 to 2349) and windows (RFC 7440). What is left at 0 is
  * negotiated: the largest block that fits the link, a window of 32 blocks, less where that does not arrive. Servers
  * that know no options are served as well.
  */
@@ -1993,6 +1993,45 @@ struct lace_tftp_get {
     void *ctx;
 };
 
+/** What to send. Set up by `lace_tftp_put_init`; copied at start; the texts must live until the operation has ended. */
+struct lace_tftp_put {
+    /** Size of this struct. */
+    uint32_t size;
+    /**
+     * Block size in bytes, 8 to 65464; 0: what fits one packet of the link. The server may choose less. Blocks of a
+     * source that is not memory, and those of mode netascii, are never larger than one packet.
+     */
+    uint16_t blksize;
+    /** Blocks that are sent before one acknowledgement is waited for, 1 to 32767; 0: 32. The server may choose less. */
+    uint16_t windowsize;
+    /** The server; port 0: 69. */
+    struct lace_peer server;
+    /** Mandatory: name of the file, as the server is to know it. */
+    const char *path;
+    /**
+     * Bytes to send; default: the whole memory, or until `read` or `map` says that the file ends. The server is told
+     * beforehand (RFC 2349).
+     */
+    uint64_t len;
+    /**
+     * Longest wait before packets are repeated, in milliseconds, up to 255000; 0: 1000. The server is asked for the
+     * same.
+     */
+    uint32_t timeout_ms;
+    /** Waits for the whole timeout in a row, without an answer, before the transfer fails; 0: 8. */
+    uint32_t retries;
+    /** 1: convert line ends (mode netascii); 0: bytes as they are (mode octet). */
+    uint32_t netascii;
+    /** 0. */
+    uint32_t reserved;
+    /** Optional: bytes the server has acknowledged, of `len` if that is known. */
+    lace_progress progress;
+    /** Optional. */
+    lace_done done;
+    /** Passed to both. */
+    void *ctx;
+};
+
 /**
  * Sets up `*get`, `size` being `sizeof *get`.
  *
@@ -2012,6 +2051,27 @@ int lace_tftp_get_init(struct lace_tftp_get *get, size_t size);
  * sink stalled; what the sink said.
  */
 lace_op lace_tftp_get_start(lace_stack *net, const struct lace_tftp_get *get, const struct lace_sink *sink);
+
+/**
+ * Sets up `*put`, `size` being `sizeof *put`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_tftp_put_init(struct lace_tftp_put *put, size_t size);
+
+/**
+ * Starts to send a file from `*source` (RFC 1350 section 4, RFC 7440). The operation's result is the number of bytes
+ * of the file. What the source names must live, and must not change, until the operation has ended; `read` and `map`
+ * are asked for the same bytes again when packets were lost.
+ *
+ * Returns the operation; `LACE_EFAULT`, also for memory of the source that contains address 0, wraps, or overlaps the
+ * stack's; `LACE_EINVAL`: no server, an empty path, numbers out of range; `LACE_ENAMETOOLONG`; `LACE_EMFILE`;
+ * `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_EACCES`, `LACE_EEXIST`, `LACE_ENOSPC`,
+ * `LACE_EREMOTEIO` and others for what the server says (see its detail); `LACE_ENODATA`: the source ended before
+ * `len`; `LACE_ETIMEDOUT`: no answer; `LACE_ECONNREFUSED`: nothing listens there; `LACE_EPROTO`; what the source
+ * said.
+ */
+lace_op lace_tftp_put_start(lace_stack *net, const struct lace_tftp_put *put, const struct lace_source *source);
 
 /**
  * What was agreed with the server: the block size in bytes and the window in blocks. Either pointer may be NULL.

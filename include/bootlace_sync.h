@@ -83,6 +83,27 @@ static inline int64_t lace_tftp_get(lace_stack *net, const struct lace_tftp_get 
 	return lace_tftp_get_detail(net, get, sink, (struct lace_detail *)0);
 }
 
+/* Sends a file by TFTP: see lace_tftp_put_start. Returns its bytes or why it did not go; `detail`, set up, may be NULL. */
+static inline int64_t lace_tftp_put_detail(lace_stack *net, const struct lace_tftp_put *put, const struct lace_source *source,
+					   struct lace_detail *detail)
+{
+	lace_op op = lace_tftp_put_start(net, put, source);
+	int64_t result = lace_op_wait(net, op);
+
+	if (op >= 0) {
+		if (detail)
+			lace_op_detail(net, op, detail);
+		lace_op_close(net, op);
+	}
+	return result;
+}
+
+/* The same without the server's words. */
+static inline int64_t lace_tftp_put(lace_stack *net, const struct lace_tftp_put *put, const struct lace_source *source)
+{
+	return lace_tftp_put_detail(net, put, source, (struct lace_detail *)0);
+}
+
 /* Opens a file: see lace_file_open_start. Returns the file, open, or why not. */
 static inline lace_file lace_file_open(lace_stack *net, const struct lace_tftp_get *get, void *readahead, size_t len)
 {

@@ -11,11 +11,13 @@ fn program(name: &'static str) -> PathBuf {
     static FLOW: OnceLock<PathBuf> = OnceLock::new();
     static REENTER: OnceLock<PathBuf> = OnceLock::new();
     static TCP: OnceLock<PathBuf> = OnceLock::new();
+    static PUT: OnceLock<PathBuf> = OnceLock::new();
     static MISUSE: OnceLock<PathBuf> = OnceLock::new();
     let cell = match name {
         "flow" => &FLOW,
         "reenter" => &REENTER,
         "tcp" => &TCP,
+        "put" => &PUT,
         _ => &MISUSE,
     };
     cell.get_or_init(|| {
@@ -76,6 +78,10 @@ tests! {
         addresses_and_routes_are_kept = "routes",
         tftp_tells_why_it_failed = "tftp_errors",
         a_file_is_read_in_pieces = "file_reads";
+    "put":
+        every_kind_of_source_is_sent_by_tftp = "copied",
+        every_kind_of_source_is_sent_by_tftp_by_a_gathering_nic = "gathered",
+        tftp_put_tells_why_it_failed = "errors";
     "reenter":
         case_k02_every_call_from_every_callback = "every_call",
         case_k02_close_from_every_callback = "closing",

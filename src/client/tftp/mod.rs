@@ -26,7 +26,7 @@ pub use crate::wire::tftp::Mode;
 pub use dally::Shared;
 pub(crate) use dest::Taken;
 pub use get::{Get, Request};
-pub use put::Put;
+pub use put::{Put, Request as PutRequest};
 
 /// Window asked for when none is given, in blocks.
 pub const DEFAULT_WINDOW: u16 = 32;
