@@ -19,6 +19,11 @@ static const struct {
 } commands[] = {
 	{ "dhcp", lace_cmd_dhcp, "dhcp [--timeout MS] [--pxe ARCHITECTURE]" },
 	{ "dns", lace_cmd_dns, "dns [--timeout MS] NAME" },
+	{ "nfs", lace_cmd_nfs,
+	  "nfs get [--tcp | --udp] [-r READSIZE] [-d DEPTH] [--offset N] [--length N] [--timeout MS] [-o FILE] [--sha256]\n"
+	  "                       [--room BYTES] HOST:EXPORT PATH\n"
+	  "  nfs ls | stat | cat [--tcp | --udp] HOST:EXPORT PATH\n"
+	  "  nfs exports [--tcp | --udp] HOST" },
 	{ "ping", lace_cmd_ping, "ping [-c COUNT] [-i MS] [-s SIZE] [-W MS] HOST" },
 	{ "tftp", lace_cmd_tftp, "tftp get [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [-o FILE] [--sha256] [--room BYTES] HOST PATH\n"
 	  "  tftp put [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [--stream] FILE HOST PATH" },

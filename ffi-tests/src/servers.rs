@@ -361,6 +361,8 @@ pub struct Ganesha {
     pub root: PathBuf,
     /// More lines of the `EXPORT` block.
     pub extra: String,
+    /// What is served over UDP: "True", "Mount" (all but NFS) or "False".
+    pub udp: &'static str,
 }
 
 /// A running [`Ganesha`].
@@ -370,12 +372,13 @@ pub struct Nfs {
     pub nfsd: Process,
     /// rpcbind.
     pub rpcbind: Process,
+    command: Vec<String>,
 }
 
 impl Ganesha {
     /// Exports `root`.
     pub fn new(root: &Path) -> Self {
-        Ganesha { root: root.into(), extra: String::new() }
+        Ganesha { root: root.into(), extra: String::new(), udp: "True" }
     }
 
     /// Starts rpcbind on port 111, nfs on 2049 and mount on 20048.
@@ -390,21 +393,41 @@ impl Ganesha {
             .unwrap_or_else(|| "/usr/lib/ganesha".into());
         let conf = format!(
             "NFS_CORE_PARAM {{ Protocols = 3; NFS_Port = 2049; MNT_Port = 20048; Bind_addr = {SERVER};\n \
-             Enable_NLM = false; Enable_RQUOTA = false; Enable_UDP = True; mount_path_pseudo = false;\n \
+             Enable_NLM = false; Enable_RQUOTA = false; Enable_UDP = {udp}; mount_path_pseudo = false;\n \
              Plugins_Dir = {plugins}; }}\nNFSv4 {{ Graceless = true; }}\n\
              EXPORT {{ Export_Id = 1; Path = {root}; Pseudo = /root; Tag = root; Protocols = 3; Transports = UDP, TCP;\n \
              Access_Type = RW; Squash = No_Root_Squash; SecType = sys; MaxRead = 65536; MaxWrite = 65536;\n \
              PrefRead = 65536; PrefWrite = 65536; Disable_ACL = true; FSAL {{ Name = VFS; }}\n{extra}\n}}\n\
              LOG {{ Default_Log_Level = EVENT; }}\n",
             root = self.root.display(),
+            udp = self.udp,
             extra = self.extra,
         );
         let conf = lab.write("ganesha.conf", &conf);
         let pid = run.join("pid");
-        let args = ["-F", "-f", text(&conf), "-L", "STDERR", "-p", text(&pid)];
-        let mut nfsd = lab.spawn("ganesha", command("ganesha.nfsd", &args));
-        nfsd.wait_ready(READY, |p| p.log().contains("NFS SERVER INITIALIZED") && lab.bound("udp", 20048));
-        Nfs { nfsd, rpcbind }
+        let args = ["-F", "-f", text(&conf), "-L", "STDERR", "-p", text(&pid)].map(String::from).to_vec();
+        Nfs { nfsd: nfsd(lab, &args), rpcbind, command: args }
+    }
+}
+
+#[track_caller]
+fn nfsd(lab: &Lab, args: &[String]) -> Process {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut nfsd = lab.spawn("ganesha", command("ganesha.nfsd", &args));
+    nfsd.wait_ready(READY, |p| p.log().contains("NFS SERVER INITIALIZED") && lab.bound("tcp", 20048));
+    nfsd
+}
+
+impl Nfs {
+    /// Ends the server without warning, leaving rpcbind alone.
+    pub fn kill(&mut self) {
+        self.nfsd.kill();
+    }
+
+    /// Starts it again.
+    #[track_caller]
+    pub fn restart(&mut self, lab: &Lab) {
+        self.nfsd = nfsd(lab, &self.command);
     }
 }
 
