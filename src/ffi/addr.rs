@@ -44,6 +44,7 @@ impl lace_ip {
     pub(super) const NONE: lace_ip = lace_ip { family: LACE_IP_NONE, zone: 0, reserved: [0; 2], bytes: [0; 16] };
 
     /// The address as the core has it; unspecified for none.
+    #[inline(never)]
     pub(super) fn v4(&self) -> Result<Ipv4Addr, i32> {
         let [a, b, c, d, ..] = self.bytes;
         match self.family {
@@ -60,6 +61,7 @@ impl lace_ip {
 }
 
 /// The address behind a pointer of C's; unspecified for NULL.
+#[inline(never)]
 pub(super) fn v4_at(ip: *const lace_ip) -> Result<Ipv4Addr, i32> {
     if ip.is_null() {
         return Ok(Ipv4Addr::UNSPECIFIED);

@@ -115,25 +115,45 @@ impl lace_stack {
     /// # Errors
     /// `LACE_EBUSY` from a leaf callback; `LACE_ENETDOWN` while the stack is being stopped.
     pub(super) fn call<R>(&self, f: impl FnOnce(&mut Core) -> Result<R, i32>) -> Result<R, i32> {
-        if self.stop.get() != Stop::No {
-            return Err(if self.busy.get() { LACE_EBUSY } else { LACE_ENETDOWN });
-        }
-        self.call_always(f)
+        let result = f(self.open(true)?);
+        self.shut();
+        result
     }
 
     /// The same for calls that work while the stack is being stopped, too.
     pub(super) fn call_always<R>(&self, f: impl FnOnce(&mut Core) -> Result<R, i32>) -> Result<R, i32> {
+        let result = f(self.open(false)?);
+        self.shut();
+        result
+    }
+
+    /// Lends the core until `shut`. What every function of the C interface does first and last is out of line: it
+    /// would be most of the text of the small ones.
+    #[inline(never)]
+    #[allow(clippy::mut_from_ref)]
+    fn open(&self, running: bool) -> Result<&mut Core, i32> {
         if self.busy.get() {
             return Err(LACE_EBUSY);
         }
-        let result = self.access(|core| {
-            if !self.pass.get() {
-                core.read_clock();
-            }
-            f(core)
-        });
+        if running && self.stop.get() != Stop::No {
+            return Err(LACE_ENETDOWN);
+        }
+        self.busy.set(true);
+        // SAFETY: `busy` was clear, and everything that reaches the core sets it first; the core lives as long as the
+        // head, which is what this method was called on.
+        let core = unsafe { &mut *self.core };
+        if !self.pass.get() {
+            core.read_clock();
+        }
+        Ok(core)
+    }
+
+    /// Ends what `open` began: what callbacks have asked for meanwhile is done.
+    #[inline(never)]
+    fn shut(&self) {
+        self.busy.set(false);
+        self.serve();
         self.unwind();
-        result
     }
 
     /// Closes, cancels, resets or removes what `handle` names: now, or when the stack is left.
@@ -293,6 +313,7 @@ impl lace_stack {
 ///
 /// # Errors
 /// `LACE_EFAULT` for NULL; `LACE_EBADF` for anything that is no running stack.
+#[inline(never)]
 pub(super) fn enter<'s>(stack: *mut lace_stack) -> Result<&'s lace_stack, i32> {
     if stack.is_null() {
         return Err(LACE_EFAULT);

@@ -137,6 +137,7 @@ impl Table {
     }
 
     /// The place a handle names.
+    #[inline(never)]
     pub fn find(&self, handle: i32) -> Result<(Key, &'static Entry), i32> {
         let key = unpack(self.kind, handle).ok_or(LACE_EBADF)?;
         let entry = self.entries.get(usize::from(key.index)).ok_or(LACE_EBADF)?;

@@ -19,51 +19,67 @@ pub unsafe trait Sized32: Copy {
     fn fresh() -> Self;
 }
 
-/// The size field of whatever `p` points to.
-fn size_at<T: Sized32>(p: *const T) -> Result<usize, i32> {
+/// The size field of whatever `p` points to, which was `min` bytes when it first was released.
+fn size_at(p: *const u8, min: usize) -> Result<usize, i32> {
     if p.is_null() {
         return Err(LACE_EFAULT);
     }
     // SAFETY: not null, and the caller of the C function vouches that it points to a struct that begins with a `u32`.
     let size = unsafe { p.cast::<u32>().read_unaligned() } as usize;
-    if (T::MIN..=MAX_SIZE).contains(&size) { Ok(size) } else { Err(LACE_EINVAL) }
+    if (min..=MAX_SIZE).contains(&size) { Ok(size) } else { Err(LACE_EINVAL) }
 }
 
 /// `lace_…_init`: sets up a struct of `size` bytes.
 pub fn init<T: Sized32>(to: *mut T, size: usize) -> i32 {
+    let value = T::fresh();
+    // SAFETY: `value` has the size of its type.
+    unsafe { set_up(to.cast::<u8>(), size, T::MIN, (&raw const value).cast::<u8>(), size_of::<T>()) }
+}
+
+/// `init` for every type: this and the two below are in the text once.
+///
+/// # Safety
+/// `value` has `len` bytes; the caller of the C function vouches for the `size` bytes at `to`.
+#[inline(never)]
+unsafe fn set_up(to: *mut u8, size: usize, min: usize, value: *const u8, len: usize) -> i32 {
     if to.is_null() {
         return LACE_EFAULT;
     }
-    if !(T::MIN..=MAX_SIZE).contains(&size) {
+    if !(min..=MAX_SIZE).contains(&size) {
         return LACE_EINVAL;
     }
-    let value = T::fresh();
-    let known = size.min(size_of::<T>());
-    let bytes = to.cast::<u8>();
-    // SAFETY: the caller gives `size` bytes; no more are written, and the value lies on this function's stack.
+    // SAFETY: the caller gives `size` bytes; no more are written, and the value lies on the library's stack.
     unsafe {
-        bytes.write_bytes(0, size);
-        core::ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), bytes, known);
-        bytes.cast::<u32>().write_unaligned(size as u32);
+        to.write_bytes(0, size);
+        core::ptr::copy_nonoverlapping(value, to, size.min(len));
+        to.cast::<u32>().write_unaligned(size as u32);
     }
     LACE_OK
 }
 
 /// Takes a copy of a struct.
 pub fn read<T: Sized32>(from: *const T) -> Result<T, i32> {
-    let size = size_at(from)?;
-    let known = size.min(size_of::<T>());
-    let bytes = from.cast::<u8>();
+    let mut value = T::fresh();
+    // SAFETY: `value` has the size of its type; by the contract of `Sized32` the result is a value.
+    unsafe { take(from.cast::<u8>(), T::MIN, (&raw mut value).cast::<u8>(), size_of::<T>())? };
+    Ok(value)
+}
+
+/// # Safety
+/// `value` has `len` bytes; the caller of the C function vouches for the struct at `from`.
+#[inline(never)]
+unsafe fn take(from: *const u8, min: usize, value: *mut u8, len: usize) -> Result<(), i32> {
+    let size = size_at(from, min)?;
+    let known = size.min(len);
     for at in known..size {
         // SAFETY: within the `size` bytes that the struct says it has.
-        if unsafe { bytes.add(at).read() } != 0 {
+        if unsafe { from.add(at).read() } != 0 {
             return Err(LACE_EINVAL);
         }
     }
-    let mut value = T::fresh();
-    // SAFETY: `known` bytes are readable there and writable here; by the contract of `Sized32` the result is a value.
-    unsafe { core::ptr::copy_nonoverlapping(bytes, (&raw mut value).cast::<u8>(), known) };
-    Ok(value)
+    // SAFETY: `known` bytes are readable there and writable here.
+    unsafe { core::ptr::copy_nonoverlapping(from, value, known) };
+    Ok(())
 }
 
 /// The same where NULL stands for a fresh one.
@@ -73,19 +89,23 @@ pub fn read_or_fresh<T: Sized32>(from: *const T) -> Result<T, i32> {
 
 /// Fills in a struct that the caller has initialised: as many bytes as it has, its size left alone.
 pub fn write<T: Sized32>(to: *mut T, value: &T) -> Result<(), i32> {
-    let size = size_at(to)?;
-    let known = size.min(size_of::<T>());
+    // SAFETY: `value` has the size of its type.
+    unsafe { give(to.cast::<u8>(), T::MIN, (&raw const *value).cast::<u8>(), size_of::<T>()) }
+}
+
+/// # Safety
+/// `value` has `len` bytes; the caller of the C function vouches for the struct at `to`.
+#[inline(never)]
+unsafe fn give(to: *mut u8, min: usize, value: *const u8, len: usize) -> Result<(), i32> {
+    let size = size_at(to, min)?;
     // SAFETY: the struct has `size` bytes, of which those behind its size are written; `value` is the library's own.
-    unsafe {
-        let from = (&raw const *value).cast::<u8>();
-        core::ptr::copy_nonoverlapping(from.add(4), to.cast::<u8>().add(4), known - 4);
-    }
+    unsafe { core::ptr::copy_nonoverlapping(value.add(4), to.add(4), size.min(len) - 4) };
     Ok(())
 }
 
 /// Whether a struct could be filled in.
 pub fn writable<T: Sized32>(to: *mut T) -> Result<(), i32> {
-    size_at(to).map(|_| ())
+    size_at(to.cast::<u8>(), T::MIN).map(|_| ())
 }
 
 #[cfg(test)]
