@@ -25,11 +25,14 @@ static const struct {
 	  "  nfs ls | stat | cat [--tcp | --udp] HOST:EXPORT PATH\n"
 	  "  nfs exports [--tcp | --udp] HOST" },
 	{ "ping", lace_cmd_ping, "ping [-c COUNT] [-i MS] [-s SIZE] [-W MS] HOST" },
+	{ "tcp", lace_cmd_tcp,
+	  "tcp [-l] [-k] [--send FILE] [--recv FILE] [--ring] [--info] [--window BYTES] [--room BYTES] [--new-reno]\n"
+	  "                       [--no-sack] [--no-timestamps] HOST PORT | -l PORT" },
 	{ "tftp", lace_cmd_tftp, "tftp get [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [-o FILE] [--sha256] [--room BYTES] HOST PATH\n"
 	  "  tftp put [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [--stream] FILE HOST PATH" },
 };
 
-enum { TAP = 256, PACKET, SLIRP, PCAP, IP, GW, DNS, RING, PUSH, COPY, BUSY, ARENA, STATS };
+enum { TAP = 256, PACKET, SLIRP, PCAP, IP, GW, DNS, RING, PUSH, COPY, BUSY, ARENA, STATS, RINGS };
 
 static const struct option options[] = {
 	{ "tap", required_argument, NULL, TAP },       { "packet", required_argument, NULL, PACKET },
@@ -39,7 +42,7 @@ static const struct option options[] = {
 	{ "push", no_argument, NULL, PUSH },           { "copy", no_argument, NULL, COPY },
 	{ "busy", no_argument, NULL, BUSY },           { "arena", required_argument, NULL, ARENA },
 	{ "stats", no_argument, NULL, STATS },         { "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, 'h' },
+	{ "help", no_argument, NULL, 'h' },            { "rings", required_argument, NULL, RINGS },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -52,7 +55,7 @@ static void usage(FILE *out)
 	      "         --push        the card pushes       --copy          the card lends transmit buffers\n"
 	      "         --busy        the card has no room every other time\n"
 	      "         --arena BYTES memory for the stack  --stats         show the counters at the end\n"
-	      "         --quiet       no progress\n"
+	      "         --rings BYTES rings of TCP      --quiet         no progress\n"
 	      "commands:\n",
 	      out);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
@@ -85,11 +88,17 @@ static int32_t host_poll(void *ctx)
 	return interrupted;
 }
 
+int tool_interrupted(void)
+{
+	return interrupted;
+}
+
 /* What the options say. */
 struct settings {
 	struct linux_nic_options card;
 	unsigned mode;
 	size_t arena;
+	uint32_t rings; /* of each TCP connection, both ways; 0: as the library has it */
 	struct lace_ip ip, gateway, dns[3];
 	unsigned prefix, n_dns;
 	int stats, have_card;
@@ -162,6 +171,9 @@ static int parse(struct tool *tool, struct settings *s, int argc, char **argv)
 		case ARENA:
 			s->arena = tool_number(optarg, 1, 1u << 30);
 			break;
+		case RINGS:
+			s->rings = (uint32_t)tool_number(optarg, 0, 1u << 26);
+			break;
 		case STATS:
 			s->stats = 1;
 			break;
@@ -192,6 +204,8 @@ static int set_up(struct tool *tool, const struct settings *s, void **arena)
 	int rc;
 
 	lace_config_full(&config, sizeof config);
+	if (s->rings)
+		config.tcp_receive_bytes = config.tcp_send_bytes = s->rings;
 	size = s->arena ? (int64_t)s->arena : lace_stack_size(&config);
 	if (size < 0)
 		return (int)size;

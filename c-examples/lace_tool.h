@@ -35,6 +35,8 @@ int tool_failed(const char *what, int64_t error);
 int tool_failed_op(struct tool *tool, const char *what, lace_op op, int64_t error);
 /* Reads a number in [min, max] of a command line, or ends the program with a message. */
 unsigned long tool_number(const char *text, unsigned long min, unsigned long max);
+/* Whether a signal asks the program to end. */
+int tool_interrupted(void);
 /* Asks DHCP unless an address was given: 0, or an exit status. Every subcommand but dhcp has it done already. */
 int tool_dhcp(struct tool *tool, uint32_t timeout_ms);
 
@@ -42,6 +44,7 @@ int lace_cmd_dhcp(struct tool *tool, int argc, char **argv);
 int lace_cmd_dns(struct tool *tool, int argc, char **argv);
 int lace_cmd_nfs(struct tool *tool, int argc, char **argv);
 int lace_cmd_ping(struct tool *tool, int argc, char **argv);
+int lace_cmd_tcp(struct tool *tool, int argc, char **argv);
 int lace_cmd_tftp(struct tool *tool, int argc, char **argv);
 
 #endif

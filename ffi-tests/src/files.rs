@@ -53,6 +53,11 @@ pub fn sha256(path: &Path) -> io::Result<String> {
     }
 }
 
+/// SHA-256 of bytes, lower-case hexadecimal.
+pub fn sha256_of(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

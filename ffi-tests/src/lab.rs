@@ -4,6 +4,7 @@ use crate::process::{self, Finished, Process};
 use std::ffi::CString;
 use std::fs;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -272,5 +273,14 @@ impl Peer {
     #[track_caller]
     pub fn run(&self, command: Command, limit: Duration) -> Finished {
         process::run(&self.dir, command, limit)
+    }
+
+    /// Moves the calling thread into this namespace.
+    #[track_caller]
+    pub fn enter(&self) {
+        let namespace = fs::File::open(format!("/proc/{}/ns/net", self.holder.id())).expect("the holder runs");
+        // SAFETY: a live descriptor; the namespace is a property of this thread alone.
+        let rc = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+        assert_eq!(rc, 0, "{}", io::Error::last_os_error());
     }
 }
