@@ -39,6 +39,7 @@ struct stream {
 	char held[65536]; /* read from `in`, not yet taken by the stack */
 	size_t held_at, held_len;
 	uint64_t received;
+	uint64_t finished_us; /* when the peer's end was seen */
 };
 
 static int failed_file(const char *name)
@@ -155,6 +156,8 @@ static int64_t exchange(struct stream *s)
 
 		if (fed < 0 || drained < 0 || now < 0)
 			return fed < 0 ? fed : drained < 0 ? drained : now;
+		if (now & LACE_TCP_FINISHED && !s->finished_us)
+			s->finished_us = linux_now_us();
 		if (!s->shut && s->ended && s->held_at == s->held_len && (!s->keep || (now & LACE_TCP_FINISHED))) {
 			rc = lace_tcp_shutdown(net, s->tcp);
 			if (rc < 0)
@@ -211,6 +214,8 @@ static void show_info(struct stream *s, double seconds)
 		return;
 	fprintf(stderr, "sent %llu bytes, received %llu bytes in %.6f s\n", (unsigned long long)i.bytes_sent,
 		(unsigned long long)i.bytes_received, seconds);
+	if (s->info && s->finished_us)
+		fprintf(stderr, "the peer's end came after %.6f s\n", (double)(s->finished_us - s->tool->start_us) / 1e6);
 	if (s->info)
 		fprintf(stderr,
 			"rtt %u us, deviation %u us, timeout %u us, segment %u bytes, window %u bytes, threshold %u bytes, "

@@ -66,7 +66,7 @@ typedef struct lace_stack lace_stack;
  * and a smaller one. lace_stack_size says exactly how many a configuration takes.
  */
 #define LACE_STACK_SIZE_TFTP (sizeof(void *) > 4 ? 8704u : 8192u)
-#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 174080u : 169984u)
+#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 176128u : 172032u)
 
 /* ----------------------------------------------------------------------------
  * Results
@@ -267,7 +267,7 @@ int lace_ip_format(const struct lace_ip *ip, char *text, size_t size);
  * | `tcp_receive_bytes` | 8192 | 8192 | bytes of each connection's receive ring: its window beside the regions queued |
  * | `tcp_send_bytes` | 8192 | 8192 | bytes of each connection's send ring; files need none |
  * | `tcp_segments` | 64 | 64 | segments in flight of each connection that are told apart; 8 do for short paths |
- * | `tcp_ranges` | 8 | 8 | ranges received out of order that each connection keeps; 0: none is kept |
+ * | `tcp_ranges` | 8 | 32 | ranges received out of order that each connection keeps; 0: none is kept |
  * | `tcp_pages` | 0 | 16 | pages of files lent to NICs at a time, of all connections; a file in memory takes one |
  * | `nfs_jobs` | 0 | 2 | NFS operations that run at a time |
  * | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |

@@ -26,7 +26,7 @@
 //! | `tcp_receive_bytes` | 8192 | 8192 | bytes of each connection's receive ring: its window beside the regions queued |
 //! | `tcp_send_bytes` | 8192 | 8192 | bytes of each connection's send ring; files need none |
 //! | `tcp_segments` | 64 | 64 | segments in flight of each connection that are told apart; 8 do for short paths |
-//! | `tcp_ranges` | 8 | 8 | ranges received out of order that each connection keeps; 0: none is kept |
+//! | `tcp_ranges` | 8 | 32 | ranges received out of order that each connection keeps; 0: none is kept |
 //! | `tcp_pages` | 0 | 16 | pages of files lent to NICs at a time, of all connections; a file in memory takes one |
 //! | `nfs_jobs` | 0 | 2 | NFS operations that run at a time |
 //! | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
@@ -146,6 +146,7 @@ impl lace_config {
         nfs_jobs: 2,
         tcp_connections: 4,
         tcp_listeners: 2,
+        tcp_ranges: 32,
         tcp_pages: 16,
         ..lace_config::TFTP
     };
@@ -182,7 +183,7 @@ unsafe impl Sized32 for lace_config {
 /// `LACE_STACK_SIZE_TFTP` of `overview.h` for this machine.
 const STACK_SIZE_TFTP: usize = if size_of::<usize>() > 4 { 8704 } else { 8192 };
 /// `LACE_STACK_SIZE_FULL` of `overview.h` for this machine.
-const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 174_080 } else { 169_984 };
+const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 176_128 } else { 172_032 };
 const _: () = assert!(Layout::of(&lace_config::TFTP).total <= STACK_SIZE_TFTP, "LACE_STACK_SIZE_TFTP is enough");
 const _: () = assert!(Layout::of(&lace_config::FULL).total <= STACK_SIZE_FULL, "LACE_STACK_SIZE_FULL is enough");
 

@@ -22,8 +22,10 @@ const BLOCKS: usize = 4;
 pub struct Receiver<'a, M> {
     /// Where bytes go.
     pub queue: ReceiveQueue<'a, M>,
-    /// The right edge announced: never moves left (RFC 9293 §3.8.6).
+    /// The right edge announced, the highest that the window field's grain has made of `aim`.
     pub edge: Pos,
+    /// The right edge meant: never moves left (RFC 9293 §3.8.6).
+    aim: Pos,
     /// Where the peer's FIN stands, once it is known.
     pub fin: Option<Pos>,
     /// Whether the FIN was reached: everything before it has come.
@@ -62,6 +64,7 @@ impl<'a, M: Memory> Receiver<'a, M> {
         Receiver {
             queue,
             edge: Pos::DATA,
+            aim: Pos::DATA,
             fin: None,
             fin_taken: false,
             shift: 0,
@@ -100,8 +103,13 @@ impl<'a, M: Memory> Receiver<'a, M> {
 
     #[inline]
     fn end_of_room(&self) -> Pos {
+        self.end_of_room_at(self.shift)
+    }
+
+    #[inline]
+    fn end_of_room_at(&self, shift: u8) -> Pos {
         // Rounding up to the window's grain tells of a little more than there is; the ring keeps that much back.
-        let slack = (1u64 << self.shift).wrapping_sub(1);
+        let slack = (1u64 << shift).wrapping_sub(1);
         self.queue.end_of_room(slack).earlier(self.queue.next() + u64::from(self.max))
     }
 
@@ -117,10 +125,13 @@ impl<'a, M: Memory> Receiver<'a, M> {
     fn advertise_anew(&mut self) -> u16 {
         let next = self.next();
         let room = self.end_of_room();
-        let edge = if room.since(self.edge) >= self.worthwhile() { room } else { self.edge };
+        if room.since(self.aim) >= self.worthwhile() {
+            self.aim = room;
+        }
         // Rounded up, so that the edge stays where it was, and the last bytes of a region can come though no ring follows.
+        // What is rounded is what was meant, lest each rounding add to the one before it (RFC 7323 §2.4).
         let grain = (1u64 << self.shift).wrapping_sub(1);
-        let field = edge.since(next).saturating_add(grain) >> self.shift;
+        let field = self.aim.since(next).saturating_add(grain) >> self.shift;
         let field = field.min(u64::from(u16::MAX));
         self.edge = self.edge.later(next + (field << self.shift));
         self.field = Some(field as u16);
@@ -140,10 +151,11 @@ impl<'a, M: Memory> Receiver<'a, M> {
         self.field = None;
     }
 
-    /// The window field of a SYN, which is not scaled (RFC 7323 §2.2).
-    pub fn advertise_in_syn(&mut self) -> u16 {
-        let window = self.end_of_room().since(Pos::DATA).min(u64::from(u16::MAX));
-        self.edge = self.edge.later(Pos::DATA + window);
+    /// The window field of a SYN, which is not scaled (RFC 7323 §2.2); those that follow may be, by `shift`.
+    pub fn advertise_in_syn(&mut self, shift: u8) -> u16 {
+        let window = self.end_of_room_at(shift).since(Pos::DATA).min(u64::from(u16::MAX));
+        self.aim = self.aim.later(Pos::DATA + window);
+        self.edge = self.edge.later(self.aim);
         self.field = None;
         window as u16
     }

@@ -12,6 +12,8 @@ use crate::storage::time::{Duration, Instant};
 const DUP_THRESHOLD: u32 = 3;
 /// A receiver's longest delayed acknowledgement that is reckoned with (RFC 8985 §7.2, WCDelAckT).
 const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
+/// Added to the probe's timer: the host's clock may tick in milliseconds, and a peer that is busy is no loss.
+const GRAIN: Duration = Duration::from_millis(2);
 /// Recoveries for which a wider reordering window is kept (RFC 8985 §6.2).
 const WIDE_FOR: u8 = 16;
 
@@ -277,7 +279,7 @@ impl Recovery {
     /// How long to wait for an acknowledgement before a probe (RFC 8985 §7.2).
     #[inline]
     pub fn probe_timeout(rtt: &Rtt, one_segment: bool) -> Duration {
-        let twice = rtt.smoothed().map_or(Duration::from_secs(1), |srtt| srtt.times(2));
+        let twice = rtt.smoothed().map_or(Duration::from_secs(1), |srtt| srtt.times(2)) + GRAIN;
         if one_segment { twice + WORST_DELAYED_ACK } else { twice }
     }
 

@@ -366,7 +366,7 @@ impl<'a, H: Host> Connection<'a, H> {
             seq: self.iss,
             ack: if flags.contains(Flags::ACK) { Pos::DATA.seq(self.irs) } else { crate::wire::tcp::SeqNumber(0) },
             flags,
-            window: self.rx.advertise_in_syn(),
+            window: self.rx.advertise_in_syn(options.window_scale.unwrap_or(0)),
             options: *options,
         };
         emit_header(&repr)

@@ -70,7 +70,7 @@ fn case_c02_windows_in_syns_are_not_scaled() {
 
 #[test]
 fn case_c02_without_the_peers_option_nothing_is_scaled() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::with(Limits { receive: 65_566, ..Limits::default() });
     let (key, syn) = rig.connect(Options { timestamps: false, recv_max: 1 << 20, ..quiet() });
     assert_eq!((syn.options.window_scale, syn.window), (Some(5), 65_535), "ours is offered, the SYN's window as it is");
     rig.send_with(SA, 0, 1, &[], full(1000, None, false));
@@ -82,7 +82,7 @@ fn case_c02_without_the_peers_option_nothing_is_scaled() {
     let out: usize = rig.sent().iter().map(|s| s.payload.len()).sum();
     assert_eq!(out, 700, "nor is the peer's");
     // The valid twin: with the option both are.
-    let mut rig = Rig::new();
+    let mut rig = Rig::with(Limits { receive: 65_566, ..Limits::default() });
     rig.connect(Options { timestamps: false, recv_max: 1 << 20, ..quiet() });
     rig.send_with(SA, 0, 1, &[], full(1000, Some(0), false));
     // Rounded up: the SYN has told of 65,535 bytes, and an edge never moves left.
