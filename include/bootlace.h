@@ -66,7 +66,7 @@ typedef struct lace_stack lace_stack;
  * and a smaller one. lace_stack_size says exactly how many a configuration takes.
  */
 #define LACE_STACK_SIZE_TFTP (sizeof(void *) > 4 ? 8704u : 8192u)
-#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 176128u : 172032u)
+#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 187392u : 182784u)
 
 /* ----------------------------------------------------------------------------
  * Results
@@ -269,7 +269,7 @@ int lace_ip_format(const struct lace_ip *ip, char *text, size_t size);
  * | `tcp_segments` | 64 | 64 | segments in flight of each connection that are told apart; 8 do for short paths |
  * | `tcp_ranges` | 8 | 32 | ranges received out of order that each connection keeps; 0: none is kept |
  * | `tcp_pages` | 0 | 16 | pages of files lent to NICs at a time, of all connections; a file in memory takes one |
- * | `nfs_jobs` | 0 | 2 | NFS operations that run at a time |
+ * | `nfs_jobs` | 0 | 3 | NFS operations that run at a time, open files among them |
  * | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
  *
  * Each operation has its own knobs in the struct that starts it; 0 stands for the default everywhere.
@@ -313,7 +313,7 @@ struct lace_config {
     uint32_t reassembly_bytes;
     /** Milliseconds. */
     uint32_t reassembly_timeout_ms;
-    /** NFS operations at a time. */
+    /** NFS operations at a time, open files among them. */
     uint16_t nfs_jobs;
     /** TCP connections. */
     uint16_t tcp_connections;
@@ -2083,9 +2083,9 @@ int lace_tftp_agreed(lace_stack *net, lace_op op, uint16_t *blksize, uint16_t *w
 /* ----------------------------------------------------------------------------
  * Files
  *
- * A file at a TFTP server, read in pieces, as a file system driver wants it. The transfer runs ahead of the reader
- * into memory that the reader lends; what fits the reader's own buffer lands there directly. An open file is an
- * operation: `lace_op_detail` says why it failed, `lace_op_close` closes it.
+ * A file at a TFTP server or on an NFS export, read in pieces, as a file system driver wants it. The transfer runs
+ * ahead of the reader into memory that the reader lends. From TFTP, what fits the reader's own buffer lands there
+ * directly. An open file is an operation: `lace_op_detail` says why it failed, `lace_op_close` closes it.
  */
 
 /** Names an open file: an operation. */
@@ -2100,6 +2100,21 @@ typedef lace_op lace_file;
  * memory; else as `lace_tftp_get_start`.
  */
 lace_file lace_file_open_start(lace_stack *net, const struct lace_tftp_get *get, void *readahead, size_t len);
+
+/**
+ * Opens the file that `*get` names on an NFS export. The position is `offset` at first; `get->len` and
+ * `sink_stall_ms` do not matter. `progress` and `done` are called as for a transfer; `done` when it was closed by an
+ * error. The `len` bytes at `readahead`, at least 512, are *lent until* the file is closed; 256 KiB make reading in order
+ * run at full speed, less does elsewhere. Each open file takes one of `lace_config.nfs_jobs`, and over TCP a
+ * connection.
+ *
+ * Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; `LACE_ENOMEM`: too little
+ * memory; else as `lace_nfs_get_start`.
+ */
+lace_file lace_nfs_open_start(lace_stack *net,
+                              const struct lace_nfs_get *get,
+                              void *readahead,
+                              size_t len);
 
 /**
  * Begins to read `len` bytes from the file's position on into the memory at `buffer`, *lent until* the read has
@@ -2129,8 +2144,8 @@ int64_t lace_file_status(lace_stack *net, lace_file file);
 int64_t lace_file_wait(lace_stack *net, lace_file file);
 
 /**
- * Moves the position at which the next read begins; beyond the end reads get nothing. Forwards, what lies between is
- * passed over; backwards, the file is asked for again, for TFTP knows no offsets.
+ * Moves the position at which the next read begins; beyond the end reads get nothing. From TFTP, which knows no
+ * offsets, what lies between is passed over forwards; backwards, the file is asked for again.
  *
  * Returns 0; `LACE_EAGAIN`: a read is under way; `LACE_EBADF`; `LACE_EBUSY`; what the file ended with.
  */

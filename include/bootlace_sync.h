@@ -115,6 +115,17 @@ static inline lace_file lace_file_open(lace_stack *net, const struct lace_tftp_g
 	return result < 0 ? (lace_file)result : file;
 }
 
+/* Opens a file on an NFS export: see lace_nfs_open_start. Returns the file, open, or why not. */
+static inline lace_file lace_nfs_open(lace_stack *net, const struct lace_nfs_get *get, void *readahead, size_t len)
+{
+	lace_file file = lace_nfs_open_start(net, get, readahead, len);
+	int64_t result = lace_file_wait(net, file);
+
+	if (file >= 0 && result < 0)
+		lace_op_close(net, file);
+	return result < 0 ? (lace_file)result : file;
+}
+
 /* Reads from a file: see lace_file_read_start. Returns the bytes read, less than len only at the end, or why not. */
 static inline int64_t lace_file_read(lace_stack *net, lace_file file, void *buffer, size_t len)
 {

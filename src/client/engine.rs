@@ -581,20 +581,15 @@ impl<'a, H: Host> Engine<'a, H> {
     /// # Errors
     /// [`crate::storage::error::Error::BadHandle`]: no such operation, or none of this kind; the error the file has
     /// ended with.
-    #[cfg(feature = "tftp")]
-    pub fn file<R>(&mut self, key: Key, work: impl FnOnce(&mut super::file::File<H>) -> R) -> Result<R> {
+    #[cfg(any(feature = "tftp", feature = "nfs"))]
+    pub fn file<R>(&mut self, key: Key, work: impl FnOnce(&mut super::reader::Reader<'_, H>) -> R) -> Result<R> {
         use crate::storage::error::Error;
-        match self.ops.get(key) {
-            Some(Op { client: Client::File(_), step: super::operation::Step::Done(result), .. }) => {
-                return Err(result.err().unwrap_or(Error::BadHandle));
-            }
-            Some(Op { client: Client::File(_), .. }) => {}
-            _ => return Err(Error::BadHandle),
+        let op = self.ops.get_mut(key).ok_or(Error::BadHandle)?;
+        op.client.reader().ok_or(Error::BadHandle)?;
+        if let super::operation::Step::Done(result) = op.step {
+            return Err(result.err().unwrap_or(Error::BadHandle));
         }
-        let result = self.call(key.index as u8, |client, _| match client {
-            Client::File(file) => Some(work(file)),
-            _ => None,
-        });
+        let result = self.call(key.index as u8, |client, _| client.reader().map(|mut file| work(&mut file)));
         result.flatten().ok_or(Error::BadHandle)
     }
 

@@ -24,6 +24,8 @@ pub mod operation;
 pub mod ops;
 #[cfg(feature = "ping")]
 pub mod ping;
+#[cfg(any(feature = "tftp", feature = "nfs"))]
+pub mod reader;
 #[cfg(feature = "nfs")]
 pub mod rpc;
 #[cfg(feature = "tftp")]

@@ -49,6 +49,9 @@ pub enum Client<H: Host> {
     /// A file that is read in pieces.
     #[cfg(feature = "tftp")]
     File(super::file::File<H>),
+    /// A file on an NFS export that is read in pieces.
+    #[cfg(feature = "nfs")]
+    NfsFile(super::nfs::File<H>),
     /// No client at all: what is left when every feature is off.
     Nothing(super::operation::Nothing, core::marker::PhantomData<H>),
 }
@@ -81,6 +84,8 @@ macro_rules! each_client {
             Client::TftpPut($c) => $call,
             #[cfg(feature = "tftp")]
             Client::File($c) => $call,
+            #[cfg(feature = "nfs")]
+            Client::NfsFile($c) => $call,
             Client::Nothing($c, _) => $call,
         }
     };
@@ -100,8 +105,24 @@ impl<H: Host> Client<H> {
             Client::NfsQuery(c) => c.connection(shared),
             #[cfg(feature = "nfs")]
             Client::NfsGet(c) => c.connection(shared),
+            #[cfg(feature = "nfs")]
+            Client::NfsFile(c) => c.connection(shared),
             Client::Connect(c) => c.connection(),
             Client::Sendfile(c) => Some(c.connection()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(any(feature = "tftp", feature = "nfs"))]
+impl<H: Host> Client<H> {
+    /// The open file that it is, if it is one.
+    pub fn reader(&mut self) -> Option<super::reader::Reader<'_, H>> {
+        match self {
+            #[cfg(feature = "tftp")]
+            Client::File(file) => Some(super::reader::Reader::Tftp(file)),
+            #[cfg(feature = "nfs")]
+            Client::NfsFile(file) => Some(super::reader::Reader::Nfs(file)),
             _ => None,
         }
     }

@@ -28,7 +28,7 @@
 //! | `tcp_segments` | 64 | 64 | segments in flight of each connection that are told apart; 8 do for short paths |
 //! | `tcp_ranges` | 8 | 32 | ranges received out of order that each connection keeps; 0: none is kept |
 //! | `tcp_pages` | 0 | 16 | pages of files lent to NICs at a time, of all connections; a file in memory takes one |
-//! | `nfs_jobs` | 0 | 2 | NFS operations that run at a time |
+//! | `nfs_jobs` | 0 | 3 | NFS operations that run at a time, open files among them |
 //! | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
 //!
 //! Each operation has its own knobs in the struct that starts it; 0 stands for the default everywhere.
@@ -79,7 +79,7 @@ pub struct lace_config {
     pub reassembly_bytes: u32,
     /// Milliseconds.
     pub reassembly_timeout_ms: u32,
-    /// NFS operations at a time.
+    /// NFS operations at a time, open files among them.
     pub nfs_jobs: u16,
     /// TCP connections.
     pub tcp_connections: u16,
@@ -143,7 +143,7 @@ impl lace_config {
         reassembly_slots: 16,
         reassembly_buffers: 2,
         dns_names: 16,
-        nfs_jobs: 2,
+        nfs_jobs: 3,
         tcp_connections: 4,
         tcp_listeners: 2,
         tcp_ranges: 32,
@@ -183,7 +183,7 @@ unsafe impl Sized32 for lace_config {
 /// `LACE_STACK_SIZE_TFTP` of `overview.h` for this machine.
 const STACK_SIZE_TFTP: usize = if size_of::<usize>() > 4 { 8704 } else { 8192 };
 /// `LACE_STACK_SIZE_FULL` of `overview.h` for this machine.
-const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 176_128 } else { 172_032 };
+const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 187_392 } else { 182_784 };
 const _: () = assert!(Layout::of(&lace_config::TFTP).total <= STACK_SIZE_TFTP, "LACE_STACK_SIZE_TFTP is enough");
 const _: () = assert!(Layout::of(&lace_config::FULL).total <= STACK_SIZE_FULL, "LACE_STACK_SIZE_FULL is enough");
 

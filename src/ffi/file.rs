@@ -1,8 +1,8 @@
 //! # Files
 //!
-//! A file at a TFTP server, read in pieces, as a file system driver wants it. The transfer runs ahead of the reader
-//! into memory that the reader lends; what fits the reader's own buffer lands there directly. An open file is an
-//! operation: `lace_op_detail` says why it failed, `lace_op_close` closes it.
+//! A file at a TFTP server or on an NFS export, read in pieces, as a file system driver wants it. The transfer runs
+//! ahead of the reader into memory that the reader lends. From TFTP, what fits the reader's own buffer lands there
+//! directly. An open file is an operation: `lace_op_detail` says why it failed, `lace_op_close` closes it.
 
 use super::addr::text;
 use super::guard::{enter, lace_stack};
@@ -12,9 +12,12 @@ use super::results::{LACE_EAGAIN, LACE_EBADF, LACE_EINTR, LACE_EINVAL, LACE_ENOD
 use super::run::block;
 use super::sink::CText;
 use super::structs::read;
+#[cfg(feature = "tftp")]
 use super::tftp::{MAX_PATH, lace_tftp_get};
+#[cfg(feature = "tftp")]
 use crate::client::file::{File, Request};
 use crate::client::ops::Client;
+use crate::client::reader::Reader;
 use core::ffi::{c_int, c_void};
 
 /// Names an open file: an operation.
@@ -26,6 +29,7 @@ pub type lace_file = lace_op;
 ///
 /// Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; `LACE_ENOMEM`: too little
 /// memory; else as `lace_tftp_get_start`.
+#[cfg(feature = "tftp")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_file_open_start(
     net: *mut lace_stack,
@@ -45,6 +49,39 @@ pub unsafe extern "C" fn lace_file_open_start(
             readahead: Region::new(readahead, len, &net.arena)?,
         };
         File::new(request).map(Client::File).map_err(code)
+    })
+}
+
+/// Opens the file that `*get` names on an NFS export. The position is `offset` at first; `get->len` and
+/// `sink_stall_ms` do not matter. `progress` and `done` are called as for a transfer; `done` when it was closed by an
+/// error. The `len` bytes at `readahead`, at least 512, are *lent until* the file is closed; 256 KiB make reading in order
+/// run at full speed, less does elsewhere. Each open file takes one of `lace_config.nfs_jobs`, and over TCP a
+/// connection.
+///
+/// Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; `LACE_ENOMEM`: too little
+/// memory; else as `lace_nfs_get_start`.
+#[cfg(feature = "nfs")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lace_nfs_open_start(
+    net: *mut lace_stack,
+    get: *const super::nfs::lace_nfs_get,
+    readahead: *mut c_void,
+    len: usize,
+) -> lace_file {
+    use crate::client::nfs;
+    let get = match read(get) {
+        Ok(get) => get,
+        Err(code) => return code,
+    };
+    start(net, Notify { progress: get.progress, done: get.done, ctx: get.ctx }, |net, _| {
+        let request = nfs::file::Request {
+            mount: super::nfs::mount_at(get.mount)?,
+            path: CText::new(text(get.path, nfs::MAX_PATH)?),
+            position: get.offset,
+            tuning: get.tuning()?,
+            readahead: Region::new(readahead, len, &net.arena)?,
+        };
+        nfs::File::new(request).map(Client::NfsFile).map_err(code)
     })
 }
 
@@ -108,15 +145,15 @@ pub unsafe extern "C" fn lace_file_wait(net: *mut lace_stack, file: lace_file) -
             && let Ok((key, _)) = net.ops.find(file)
         {
             // A file that has just ended has nothing left to give up.
-            let _ = net.call_always(|core| core.engine.file(key, File::stop_reading).map_err(code));
+            let _ = net.call_always(|core| core.engine.file(key, |f| f.stop_reading()).map_err(code));
         }
         waited?
     });
     result.unwrap_or_else(i64::from)
 }
 
-/// Moves the position at which the next read begins; beyond the end reads get nothing. Forwards, what lies between is
-/// passed over; backwards, the file is asked for again, for TFTP knows no offsets.
+/// Moves the position at which the next read begins; beyond the end reads get nothing. From TFTP, which knows no
+/// offsets, what lies between is passed over forwards; backwards, the file is asked for again.
 ///
 /// Returns 0; `LACE_EAGAIN`: a read is under way; `LACE_EBADF`; `LACE_EBUSY`; what the file ended with.
 #[unsafe(no_mangle)]
@@ -147,7 +184,7 @@ pub unsafe extern "C" fn lace_file_size(net: *mut lace_stack, file: lace_file) -
 fn ask(
     net: *mut lace_stack,
     file: lace_file,
-    what: impl FnOnce(&mut File<super::host::CHost>) -> Result<u64, i32>,
+    what: impl FnOnce(&mut Reader<'_, super::host::CHost>) -> Result<u64, i32>,
 ) -> i64 {
     let value = enter(net).and_then(|net| {
         let (key, _) = net.ops.find(file)?;
@@ -156,10 +193,7 @@ fn ask(
                 crate::client::operation::Step::Done(Err(why)) => Err(code(why)),
                 _ => Err(LACE_EBADF),
             },
-            Some(op) => match &mut op.client {
-                Client::File(file) => what(file),
-                _ => Err(LACE_EINVAL),
-            },
+            Some(op) => op.client.reader().ok_or(LACE_EINVAL).and_then(|mut file| what(&mut file)),
             None => Err(LACE_EBADF),
         })
     });

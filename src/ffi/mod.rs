@@ -14,7 +14,7 @@ pub mod config;
 #[cfg(feature = "dhcp")]
 pub mod dhcp;
 pub mod dns;
-#[cfg(feature = "tftp")]
+#[cfg(any(feature = "tftp", feature = "nfs"))]
 pub mod file;
 pub mod hook;
 pub mod host;

@@ -140,7 +140,7 @@ unsafe impl Sized32 for lace_mount {
 /// Longest path of an export in bytes.
 const MAX_EXPORT: usize = 1024;
 
-fn mount_at(mount: *const lace_mount) -> Result<Mount<CText>, i32> {
+pub(super) fn mount_at(mount: *const lace_mount) -> Result<Mount<CText>, i32> {
     let m = read(mount)?;
     let root = m.root.get(..m.root_len as usize).ok_or(LACE_EINVAL)?;
     let path = if m.path.is_null() { &[] } else { text(m.path, MAX_EXPORT)? };
@@ -335,6 +335,20 @@ unsafe impl Sized32 for lace_nfs_get {
     }
 }
 
+impl lace_nfs_get {
+    pub(super) fn tuning(&self) -> Result<Tuning, i32> {
+        if self.reserved != 0 {
+            return Err(LACE_EINVAL);
+        }
+        Ok(Tuning {
+            timeout: Duration::from_millis(u64::from(self.timeout_ms)),
+            read_size: self.read_size,
+            depth: u8::try_from(self.depth).map_err(|_| LACE_EINVAL)?,
+            sink_stall: Duration::from_millis(u64::from(self.sink_stall_ms)),
+        })
+    }
+}
+
 /// Sets up `*get`, `size` being `sizeof *get`.
 ///
 /// Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
@@ -363,21 +377,13 @@ pub unsafe extern "C" fn lace_nfs_get_start(
         Err(code) => return code,
     };
     start(net, Notify { progress: get.progress, done: get.done, ctx: get.ctx }, |net, _| {
-        if get.reserved != 0 {
-            return Err(LACE_EINVAL);
-        }
         let request = GetRequest {
             mount: mount_at(get.mount)?,
             path: CText::new(text(get.path, MAX_PATH)?),
             offset: get.offset,
             len: get.len,
             sink: sink_at(sink, &net.arena)?,
-            tuning: Tuning {
-                timeout: Duration::from_millis(u64::from(get.timeout_ms)),
-                read_size: get.read_size,
-                depth: u8::try_from(get.depth).map_err(|_| LACE_EINVAL)?,
-                sink_stall: Duration::from_millis(u64::from(get.sink_stall_ms)),
-            },
+            tuning: get.tuning()?,
         };
         Get::new(request).map(Client::NfsGet).map_err(code)
     })

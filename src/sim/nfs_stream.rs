@@ -221,6 +221,12 @@ impl Peer for NfsStream {
             let _ = self.engine.receive(self.nic, frame, RxFlags::empty());
             self.step(now, out);
         } else {
+            if Frame::parse(frame).is_ok_and(|f| f.ether_type() == EtherType::ARP) {
+                // Its stack may have asked.
+                self.engine.set_now(now);
+                let _ = self.engine.receive(self.nic, frame, RxFlags::empty());
+                self.step(now, out);
+            }
             self.server.receive(now, frame, out);
         }
     }

@@ -1,4 +1,4 @@
-//! Where bytes go: a sink with its offsets.
+//! Where bytes go: a sink with its offsets, or the ring of a file's reader.
 
 use crate::storage::error::Error;
 use crate::storage::host::{Host, Memory, SinkOf, Writer};
@@ -11,6 +11,14 @@ pub enum Dest<H: Host> {
     Writer(H::Writer),
     /// Nowhere.
     Discard,
+    /// The first `len` bytes of a region, which the file passes through: offset 0 of the file belongs to its beginning, as
+    /// does offset `len`. Whoever reads them sees to it that nothing comes for what is still to be read.
+    Ring {
+        /// The region.
+        memory: H::Memory,
+        /// Bytes of it that are used.
+        len: usize,
+    },
 }
 
 impl<H: Host> Dest<H> {
@@ -31,6 +39,19 @@ impl<H: Host> Dest<H> {
         }
     }
 
+    /// The region that bytes at `offset` belong to, and where in it; for offsets that no region has, where there is nothing.
+    #[inline]
+    pub fn spot(&self, offset: u64) -> Option<(&H::Memory, usize)> {
+        match self {
+            Dest::Memory(memory) => Some((memory, usize::try_from(offset).unwrap_or(usize::MAX))),
+            Dest::Ring { memory, len } => {
+                let at = offset.checked_rem(*len as u64).and_then(|at| usize::try_from(at).ok());
+                Some((memory, at.unwrap_or(usize::MAX)))
+            }
+            Dest::Writer(_) | Dest::Discard => None,
+        }
+    }
+
     /// Whether bytes must come in order.
     pub fn is_ordered(&self) -> bool {
         matches!(self, Dest::Writer(_))
@@ -42,8 +63,8 @@ impl<H: Host> Dest<H> {
     /// [`Error::TooBig`]: they reach beyond the region; [`Error::Host`]: the sink failed.
     pub fn put(&mut self, offset: u64, data: &[u8]) -> Result<usize, Error> {
         match self {
-            Dest::Memory(memory) => {
-                let at = usize::try_from(offset).map_err(|_| Error::TooBig)?;
+            Dest::Memory(_) | Dest::Ring { .. } => {
+                let (memory, at) = self.spot(offset).ok_or(Error::TooBig)?;
                 memory.write(at, data).map_err(|_| Error::TooBig)?;
                 Ok(data.len())
             }

@@ -13,7 +13,7 @@ use crate::stack::icmp::IcmpError;
 use crate::stack::landing::{Flow, KEPT_HEADER, Place, Spot};
 use crate::stack::stats::Counter;
 use crate::storage::error::Error;
-use crate::storage::host::{Endpoint, Host, SinkOf};
+use crate::storage::host::{Endpoint, Host, Memory, SinkOf};
 use crate::storage::time::{Duration, Instant};
 use crate::udp::Meta;
 use crate::wire::nfs3::{Args, Attributes, FileType, ReadHead, Status};
@@ -114,6 +114,10 @@ pub struct Get<H: Host> {
     not_before: Instant,
     busy: u8,
     malformed: u8,
+    /// Size of READs when it was last looked at.
+    size: u32,
+    /// There was nothing to ask for.
+    idle: bool,
 }
 
 impl<H: Host> Get<H> {
@@ -145,7 +149,37 @@ impl<H: Host> Get<H> {
             not_before: Instant::ZERO,
             busy: 0,
             malformed: 0,
+            size: 0,
+            idle: false,
         })
+    }
+
+    /// A file that passes through a ring, whose reader says how far: see [`super::file`]. It ends only with an error.
+    ///
+    /// # Errors
+    /// As [`check_path`].
+    pub(super) fn pulled(mount: Mount<H::Text>, path: H::Text, ring: H::Memory, tuning: Tuning) -> Result<Self, Error> {
+        let request = Request { mount, path, offset: 0, len: u64::MAX, sink: SinkOf::<H>::Discard, tuning };
+        Ok(Get { dest: Dest::Ring { len: ring.len(), memory: ring }, ..Get::new(request)? })
+    }
+
+    /// Whether the file was found.
+    pub(super) fn is_found(&self) -> bool {
+        self.found
+    }
+
+    /// The ring, and its bytes that are used.
+    pub(super) fn ring(&self) -> Option<(&H::Memory, usize)> {
+        match &self.dest {
+            Dest::Ring { memory, len } => Some((memory, *len)),
+            _ => None,
+        }
+    }
+
+    /// What it works in.
+    pub(super) fn pipeline<'n>(&self, shared: &'n mut Shared<'_>) -> Option<&'n mut Pipeline> {
+        let job = shared.nfs.jobs.get_mut(usize::from(self.seat.job?))?;
+        Some(&mut job.state.pipeline)
     }
 
     /// Goes from the walk to the READs if the file has been reached.
@@ -168,17 +202,21 @@ impl<H: Host> Get<H> {
     }
 
     /// What sizes and how many READs are possible.
-    fn limits(&self, room: &mut Room<'_, '_, H>) -> Result<Limits, Error> {
+    fn limits(&mut self, room: &mut Room<'_, '_, H>) -> Result<Limits, Error> {
         let around = HEADER_WITH_ATTRIBUTES.saturating_add(udp::HEADER_LEN).saturating_add(4);
         let frame = room.net.stack.path_room(self.mount.server, None)?.saturating_sub(around);
-        let lands = matches!(self.dest, Dest::Memory(_));
+        let lands = self.dest.spot(0).is_some();
         let slots = room.net.stack.landing.capacity();
         let longest = room.net.stack.receive_room(self.mount.server, None, lands)?.saturating_sub(around);
         let longest = u32::try_from(longest).unwrap_or(DEFAULT_SIZE);
         let stream = self.mount.transport == Transport::Tcp;
         let longest = if stream { MAX_STREAM_SIZE } else { longest };
         let usual = if stream { DEFAULT_STREAM_SIZE } else { DEFAULT_SIZE };
+        // Eight READs fill a ring.
+        let eighth = self.ring().and_then(|(_, len)| (len / 8).checked_ilog2()).unwrap_or(31);
+        let usual = usual.min(1u32.unbounded_shl(eighth));
         let asked = if self.tuning.read_size == 0 { usual } else { self.tuning.read_size };
+        let asked = asked.min(self.ring().map_or(u32::MAX, |(_, len)| u32::try_from(len / 2).unwrap_or(u32::MAX)));
         let server = if self.mount.read_max == 0 { u32::MAX } else { self.mount.read_max };
         let largest = asked.min(longest).min(server).max(64) & !3;
         // One that needs no fragments.
@@ -190,7 +228,14 @@ impl<H: Host> Get<H> {
         let depths = (if fragments { depth.min(slots.max(2) as u16) } else { depth }, depth);
         let small = room.job.caller.rtt.smoothed().unwrap_or(Duration::from_millis(100));
         let initial = small.times(8).max(Duration::from_millis(20)).min(Duration::from_secs(2));
+        let mut ring = 0;
+        if let Dest::Ring { len, .. } = &mut self.dest {
+            // So that most READs end where the ring does.
+            *len = len.saturating_sub(len.checked_rem(largest as usize).unwrap_or(0));
+            ring = *len as u64;
+        }
         Ok(Limits {
+            ring,
             size: known.clamp(smallest, largest),
             sizes: (smallest, largest),
             depths,
@@ -203,6 +248,12 @@ impl<H: Host> Get<H> {
         offset.saturating_sub(self.start)
     }
 
+    /// The region that bytes at `offset` of the file belong to, and where in it.
+    #[inline]
+    fn spot(&self, offset: u64) -> Option<(&H::Memory, usize)> {
+        self.dest.spot(self.offset_in_sink(offset))
+    }
+
     fn read(&mut self, room: &mut Room<'_, '_, H>) -> Result<Instant, Error> {
         let now = room.net.now();
         if self.dest.is_ordered() {
@@ -210,7 +261,8 @@ impl<H: Host> Get<H> {
         }
         let to = self.mount.endpoint();
         let JobState { pipeline, caller, kept, walk, servers, .. } = &mut *room.job;
-        if pipeline.is_complete() && kept.pieces.is_empty() {
+        let is_ring = matches!(self.dest, Dest::Ring { .. });
+        if !is_ring && pipeline.is_complete() && kept.pieces.is_empty() {
             let size = pipeline.size();
             let stream = self.mount.transport == Transport::Tcp;
             if stream {
@@ -221,11 +273,22 @@ impl<H: Host> Get<H> {
             self.seat.done = Some(Ok(pipeline.end().saturating_sub(self.start)));
             return Ok(now);
         }
-        let (start, op) = (self.start, room.net.op);
-        let landing = &room.net.stack.landing;
-        pipeline.expire(now, |read| {
-            usize::try_from(read.offset.saturating_sub(start)).is_ok_and(|at| landing.is_claimed(op, at))
-        });
+        let op = room.net.op;
+        let landing = &mut room.net.stack.landing;
+        pipeline.expire(now, |read| self.spot(read.offset).is_some_and(|(_, at)| landing.is_claimed(op, at)));
+        if is_ring && pipeline.size() != self.size {
+            // Pieces of longer replies would reach into places that others will have.
+            landing.end_claims(op);
+            self.size = pipeline.size();
+        }
+        if is_ring && pipeline.in_flight() == 0 && !pipeline.is_due() {
+            self.idle = true;
+            return Ok(Instant::NEVER);
+        }
+        if core::mem::take(&mut self.idle) {
+            // A server that is not asked is not silent.
+            caller.silence.begin(now);
+        }
         let held_back = match self.refused {
             Some(refused) if now < refused.retry || refused.kept => Some(refused.retry),
             _ => Some(self.not_before).filter(|at| now < *at),
@@ -574,11 +637,10 @@ impl<H: Host> Work<H> for Get<H> {
 
     #[cfg(feature = "tcp")]
     fn place_data(&self, offset: u64, _: u32) -> Option<Option<(H::Memory, usize)>> {
+        if let Some((memory, at)) = self.spot(offset) {
+            return Some(Some((memory.clone(), at)));
+        }
         match &self.dest {
-            Dest::Memory(memory) => {
-                let at = usize::try_from(self.offset_in_sink(offset)).unwrap_or(usize::MAX);
-                Some(Some((memory.clone(), at)))
-            }
             // What comes ahead of its turn has no place.
             Dest::Writer(_) if offset != self.delivered => None,
             _ => Some(None),
@@ -644,23 +706,20 @@ impl<H: Host> Operation<H> for Get<H> {
         }
         let Some(xid) = head.first_chunk::<4>() else { return Place::Stage };
         let Some((_, read)) = job.pipeline.find(u32::from_be_bytes(*xid)) else { return Place::NotMine };
-        let Dest::Memory(memory) = &self.dest else { return Place::Stage };
+        let Some((memory, at)) = self.spot(read.offset) else { return Place::Stage };
         let Ok(Reply { body: Body::Success(mut d), .. }) = Reply::parse(head) else { return Place::Stage };
         let Ok(Ok(result)) = ReadHead::parse(&mut d, read.asked) else { return Place::Stage };
         let (header, count) = (d.position(), result.len as usize);
         if header > KEPT_HEADER || len < header.saturating_add(count).saturating_add(padding(count)) {
             return Place::Stage;
         }
-        let Ok(at) = usize::try_from(self.offset_in_sink(read.offset)) else { return Place::Stage };
         Place::Region(Spot { memory: memory.clone(), at, len: count, header })
     }
 
     fn guess(&self, shared: &Shared<'_>, src: Ipv4Addr, nth: usize) -> Option<Spot<H::Memory>> {
-        let (true, Dest::Memory(memory), Some(job)) = (self.found, &self.dest, self.seat.job(shared)) else {
-            return None;
-        };
+        let (true, Some(job)) = (self.found, self.seat.job(shared)) else { return None };
         let read = job.pipeline.nth(nth).filter(|_| src == self.mount.server)?;
-        let at = usize::try_from(self.offset_in_sink(read.offset)).ok()?;
+        let (memory, at) = self.spot(read.offset)?;
         Some(Spot { memory: memory.clone(), at, len: read.asked as usize, header: job.pipeline.header() })
     }
 

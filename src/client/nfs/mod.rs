@@ -1,5 +1,5 @@
 //! NFS version 3 (RFC 1813): `attach` finds the programs of a server and the handle of an export, `query` asks about
-//! files and lists directories, `get` reads them. `walk` goes from a path to a handle, `pipeline` keeps several READs in
+//! files and lists directories, `get` reads them, `file` reads one in pieces. `walk` goes from a path to a handle, `pipeline` keeps several READs in
 //! flight, `feed` and `dest` lead what comes to its sink, `status` says what the server's codes mean.
 //!
 //! A mount is a value that the host holds, not a state of the stack: handles outlive operations, and servers that
@@ -8,6 +8,7 @@
 pub mod attach;
 mod dest;
 mod feed;
+pub mod file;
 pub mod get;
 mod pipeline;
 pub mod query;
@@ -37,6 +38,7 @@ use pipeline::Pipeline;
 use walk::Walk;
 
 pub use attach::Attach;
+pub use file::File;
 pub use get::Get;
 pub use query::Query;
 pub use walk::{MAX_LINKS, MAX_PATH};

@@ -76,6 +76,10 @@ pub struct Pipeline {
     reads: [Read; DEPTH],
     next: u64,
     end: u64,
+    /// Nothing from here on is asked for yet.
+    hold: u64,
+    /// Bytes of the ring that the file passes through, which no READ reaches across the end of; 0: there is none.
+    ring: u64,
     size: u32,
     smallest: u32,
     largest: u32,
@@ -119,6 +123,8 @@ pub struct Limits {
     pub initial: Duration,
     /// Nothing is lost but whole connections: [`Pipeline::on_line`].
     pub reliable: bool,
+    /// Bytes of the ring that the file passes through, which no READ is to reach across the end of; 0: there is none.
+    pub ring: u64,
 }
 
 impl Default for Pipeline {
@@ -134,6 +140,8 @@ impl Pipeline {
             reads: [Read::FREE; DEPTH],
             next: 0,
             end: 0,
+            hold: 0,
+            ring: 0,
             size: 0,
             smallest: 0,
             largest: 0,
@@ -162,6 +170,8 @@ impl Pipeline {
         self.reads.fill(Read::FREE);
         self.next = start;
         self.end = end;
+        self.ring = limits.ring;
+        self.hold = if limits.ring > 0 { start } else { u64::MAX };
         self.size = limits.size;
         (self.smallest, self.largest) = limits.sizes;
         self.proved = false;
@@ -243,15 +253,53 @@ impl Pipeline {
             }
             return Some((index, *read));
         }
-        let left = self.end.saturating_sub(self.next);
-        if left == 0 || only.is_some_and(|at| at != self.next) {
-            return None;
-        }
+        let len = self.span().filter(|_| only.is_none_or(|at| at == self.next))?;
         let (index, read) = self.reads.iter_mut().enumerate().find(|(_, r)| r.state == State::Free)?;
-        let len = u32::try_from(left).unwrap_or(u32::MAX).min(self.size);
         *read = Read { state: State::Due, offset: self.next, len, asked: len, ..Read::FREE };
         self.next = self.next.saturating_add(u64::from(len));
         Some((index, *read))
+    }
+
+    /// Bytes of the READ that comes next in the file; `None`: none is to be sent.
+    fn span(&self) -> Option<u32> {
+        let stop = self.end.min(self.hold);
+        let left = stop.saturating_sub(self.next);
+        let to_edge = self.next.checked_rem(self.ring).map_or(u64::MAX, |at| self.ring.saturating_sub(at));
+        let most = u64::from(self.size).min(to_edge);
+        // Where the reader makes room bit by bit, there will be room for a whole one soon.
+        if left == 0 || (left < most && stop < self.end) {
+            return None;
+        }
+        Some(left.min(most) as u32)
+    }
+
+    /// Whether there is a READ to be sent, now or when one in flight has been answered.
+    pub fn is_due(&self) -> bool {
+        self.span().is_some() || self.reads.iter().any(|r| r.state == State::Due)
+    }
+
+    /// Nothing from `offset` on is to be asked for yet.
+    pub fn hold(&mut self, offset: u64) {
+        self.hold = offset;
+    }
+
+    /// Goes on from `offset`, as if nothing had been asked for. What was in flight is stale.
+    pub fn seek(&mut self, offset: u64) {
+        self.reads.fill(Read::FREE);
+        self.recover = self.order;
+        self.next = offset;
+        self.hold = offset;
+    }
+
+    /// Offset in the file up to which everything has come.
+    pub fn edge(&self) -> u64 {
+        let open = self.reads.iter().filter(|r| r.state != State::Free).map(|r| r.offset).min();
+        open.unwrap_or(self.next)
+    }
+
+    /// Offset in the file up to which everything has come or was asked for.
+    pub fn reach(&self) -> u64 {
+        self.next
     }
 
     /// READ number `index` was sent.

@@ -19,6 +19,7 @@ use std::vec::Vec;
 
 mod basic;
 mod cases;
+mod files;
 mod hostile;
 mod model;
 #[cfg(feature = "tcp")]

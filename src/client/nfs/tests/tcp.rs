@@ -9,10 +9,10 @@ use crate::wire::nfs3::procedure as nfs;
 use std::boxed::Box;
 use std::vec;
 
-struct Stream {
-    rig: Rig,
-    peer: NfsStream,
-    link: Link,
+pub(super) struct Stream {
+    pub rig: Rig,
+    pub peer: NfsStream,
+    pub link: Link,
 }
 
 impl Stream {
@@ -20,7 +20,7 @@ impl Stream {
         Stream::over(Conditions::default(), 1)
     }
 
-    fn over(conditions: Conditions, seed: u64) -> Self {
+    pub(super) fn over(conditions: Conditions, seed: u64) -> Self {
         let limits = crate::sim::rig::Limits { tcp: 4, tcp_ring: 1 << 16, ..Default::default() };
         let mut rig = Rig::bare(seed, limits, crate::storage::host::NicCaps::empty(), true);
         let cidr = crate::stack::interface::Cidr { addr: rig.us.ip, prefix: 24 };
@@ -40,7 +40,7 @@ impl Stream {
         }
     }
 
-    fn known(&self) -> Mount<Vec<u8>> {
+    pub(super) fn known(&self) -> Mount<Vec<u8>> {
         let server = &self.peer.server;
         Mount {
             server: server.station.ip,

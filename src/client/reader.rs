@@ -1,0 +1,74 @@
+//! Open files of whatever protocol, for those who read them without caring which.
+
+use crate::storage::error::Result;
+use crate::storage::host::Host;
+
+/// An open file.
+pub enum Reader<'f, H: Host> {
+    /// At a TFTP server.
+    #[cfg(feature = "tftp")]
+    Tftp(&'f mut super::file::File<H>),
+    /// On an NFS export.
+    #[cfg(feature = "nfs")]
+    Nfs(&'f mut super::nfs::File<H>),
+}
+
+macro_rules! each_file {
+    ($reader:expr, $f:ident => $call:expr) => {
+        match $reader {
+            #[cfg(feature = "tftp")]
+            Reader::Tftp($f) => $call,
+            #[cfg(feature = "nfs")]
+            Reader::Nfs($f) => $call,
+        }
+    };
+}
+
+impl<H: Host> Reader<'_, H> {
+    /// Begins a read of `memory.len()` bytes from the position on; the memory is lent until [`Self::take_result`] has
+    /// something, or [`Self::stop_reading`].
+    ///
+    /// # Errors
+    /// [`crate::storage::error::Error::Again`]: a read is under way.
+    pub fn read(&mut self, memory: H::Memory) -> Result<()> {
+        each_file!(self, f => f.read(memory))
+    }
+
+    /// Whether a read is under way.
+    pub fn is_reading(&self) -> bool {
+        each_file!(self, f => f.is_reading())
+    }
+
+    /// What the read came to, once it has ended: told once.
+    pub fn take_result(&mut self) -> Option<Result<usize>> {
+        each_file!(self, f => f.take_result())
+    }
+
+    /// Ends the read under way without a result; the position stays where it was.
+    pub fn stop_reading(&mut self) {
+        each_file!(self, f => f.stop_reading());
+    }
+
+    /// Where the next read begins.
+    pub fn position(&self) -> u64 {
+        each_file!(self, f => f.position())
+    }
+
+    /// Moves that.
+    ///
+    /// # Errors
+    /// [`crate::storage::error::Error::Again`]: a read is under way.
+    pub fn seek(&mut self, position: u64) -> Result<()> {
+        each_file!(self, f => f.seek(position))
+    }
+
+    /// Bytes of the file, where they are known.
+    pub fn size(&self) -> Option<u64> {
+        each_file!(self, f => f.size())
+    }
+
+    /// Whether the file is open.
+    pub fn is_open(&self) -> bool {
+        each_file!(self, f => f.is_open())
+    }
+}
