@@ -6,7 +6,7 @@ tree=$1
 library=$2
 here=$(cd "$(dirname "$0")" && pwd)
 cp "$here"/net-lace.h "$here"/net-lace*.c "$tree/net/"
-cp "$here"/../../include/bootlace.h "$here"/../../include/bootlace_port.h "$tree/include/"
+cp "$here"/../../include/bootlace*.h "$tree/include/"
 ${AR:-ar} p "$library" bootlace.o >"$tree/net/bootlace.o_shipped"
 grep -q bootlace.o "$tree/net/Makefile" && exit 0
 old='arp|bootp|cdp|dhcpv6|dns|fastboot|fastboot_tcp|fastboot_udp|link_local|ndisc|net|net6|nfs|nfs-common|ping|ping6|rarp|sntp|tcp|tftp|udp|wget|wol'

@@ -27,18 +27,10 @@
 #define PINGS 10
 
 char net_nis_domain[32], net_hostname[32], net_root_path[CONFIG_BOOTP_MAX_ROOT_PATH_LEN];
-#ifdef CONFIG_CMD_PING
-struct in_addr net_ping_ip;
-#endif
-#if defined(CONFIG_CMD_DNS) || defined(CONFIG_DNS)
+struct in_addr net_ping_ip, net_ntp_server;
 char *net_dns_resolve, *net_dns_env_var;
-#endif
-#ifdef CONFIG_CMD_SNTP
-struct in_addr net_ntp_server;
 int net_ntp_time_offset;
-#endif
 
-#ifdef CONFIG_CMD_BOOTP
 static void take_text(char *to, size_t size, const struct lace_lease *lease, u8 code)
 {
 	int len = lace_lease_option(lease, code, to, size - 1);
@@ -87,23 +79,15 @@ static void tell_efi(const struct lace_lease *lease)
 /* What a lease says, where `serverip` and `bootfile` are not the user's own (BOOTP_SERVERIP). */
 static void take_boot_data(const struct lace_lease *lease)
 {
-	struct lace_dns dns;
 	struct lace_ip ip = lease->boot_server.ip;
 	struct in_addr server;
-	lace_op op;
 
 	if (IS_ENABLED(CONFIG_BOOTP_SERVERIP))
 		return;
 	if (lease->boot_server.name) {
 		/* The servers that the lease has just named are asked. */
 		lace_sync();
-		lace_dns_init(&dns, sizeof(dns));
-		dns.name = lease->boot_server.name;
-		op = lace_dns_start(lace, &dns);
-		if (lace_op_wait(lace, op) > 0)
-			lace_dns_address(lace, op, 0, &ip);
-		if (op >= 0)
-			lace_op_close(lace, op);
+		lace_dns(lace, lease->boot_server.name, &ip);
 	}
 	server = lace_to(&ip);
 	if (server.s_addr && !(IS_ENABLED(CONFIG_BOOTP_PREFER_SERVERIP) && net_server_ip.s_addr))
@@ -223,9 +207,7 @@ int lace_dhcp_ask(void)
 	free(lease);
 	return result < 0 ? result : 0;
 }
-#endif
 
-#ifdef CONFIG_CMD_PING
 int lace_ping_ask(void)
 {
 	struct lace_ping ping;
@@ -236,40 +218,24 @@ int lace_ping_ask(void)
 	lace_server(&ping.peer, net_ping_ip, 0);
 	ping.count = PINGS;
 	ping.until_answer = 1;
-	result = lace_finish(lace_ping_start(lace, &ping), NULL);
-	return result > 0 ? 0 : result < 0 ? result : -ETIMEDOUT;
+	result = lace_ping(lace, &ping, NULL);
+	return result > 0 ? 0 : result ? result : -ETIMEDOUT;
 }
-#endif
 
-#if defined(CONFIG_CMD_DNS) || defined(CONFIG_DNS)
 int lace_dns_ask(void)
 {
-	struct lace_detail detail;
-	struct lace_dns dns;
 	struct in_addr addr;
 	struct lace_ip ip;
-	int64_t result;
+	int64_t result = lace_dns(lace, net_dns_resolve, &ip);
 	char text[16];
-	lace_op op;
 
-	lace_detail_init(&detail, sizeof(detail));
-	lace_dns_init(&dns, sizeof(dns));
-	dns.name = net_dns_resolve;
-	op = lace_dns_start(lace, &dns);
-	result = lace_op_wait(lace, op);
-	if (result > 0)
-		result = lace_dns_address(lace, op, 0, &ip);
-	if (op >= 0) {
-		lace_op_detail(lace, op, &detail);
-		lace_op_close(lace, op);
-	}
 	if (result == LACE_ETIMEDOUT) {
 		puts("Timeout\n");
 	} else if (result == LACE_ENOENT) {
 		puts("DNS: host not found\n");
-	} else if (result < 0) {
-		lace_explain("DNS", result, &detail);
-	} else {
+	} else if (result < 0 && result != LACE_EINTR) {
+		printf("DNS: %s\n", lace_strerror(result));
+	} else if (result > 0) {
 		addr = lace_to(&ip);
 		ip_to_string(addr, text);
 		if (net_dns_env_var)
@@ -278,9 +244,7 @@ int lace_dns_ask(void)
 	}
 	return result < 0 ? result : 0;
 }
-#endif
 
-#ifdef CONFIG_CMD_SNTP
 /* do_sntp() of cmd/net.c comes in by a loop for any UDP protocol; this is the one there is. */
 int sntp_prereq(void *data)
 {
@@ -371,4 +335,3 @@ int lace_sntp_ask(void)
 		set_clock(seconds - SNTP_UNIX_EPOCH + net_ntp_time_offset);
 	return rc;
 }
-#endif

@@ -28,38 +28,32 @@ DECLARE_GLOBAL_DATA_PTR;
 ulong tftp_timeout_ms = 5000;
 int tftp_timeout_count_max = 10;
 
-/* A transfer as the console shows it. */
-struct show {
-	ulong start;
-	u64 total;
-	u32 hashes;
-};
-
-static void show_progress(void *ctx, lace_op op, uint64_t done, uint64_t total)
+void lace_show_progress(void *ctx, lace_op op, uint64_t done, uint64_t total)
 {
-	struct show *show = ctx;
+	struct lace_show *show = ctx;
 	u32 want = total ? div64_u64(done * HASHES, total) : div_u64(done, HASH_BYTES);
 
 	show->total = total;
-	for (; show->hashes < want; show->hashes++) {
+	for (; !show->quiet && show->hashes < want; show->hashes++) {
 		if (!total && show->hashes && !(show->hashes % HASHES_PER_LINE))
 			puts("\n\t ");
 		putc('#');
 	}
 }
 
-static void show_start(struct show *show, const char *how)
+void lace_show_start(struct lace_show *show, const char *how)
 {
 	show->start = get_timer(0);
-	show->total = 0;
-	show->hashes = 0;
-	printf("%s: *\b", how);
+	if (!show->quiet)
+		printf("%s: *\b", how);
 }
 
-static void show_end(struct show *show, u32 size)
+static void show_end(struct lace_show *show, u32 size)
 {
 	ulong ms = get_timer(show->start);
 
+	if (show->quiet)
+		return;
 	if (show->total) {
 		for (; show->hashes < HASHES; show->hashes++)
 			putc('#');
@@ -122,15 +116,17 @@ static int64_t read_low(void *ctx, uint64_t offset, void *buffer, uint32_t len)
 }
 
 /* The memory at image_load_addr, as a sink that ends where something begins that must stay. */
-static int place(struct lace_sink *sink, u64 *room)
+int lace_place(struct lace_sink *sink, u64 *room, bool own, u64 most)
 {
 	u8 *to;
 
-	*room = min(writable(image_load_addr), (u64)U32_MAX);
+	*room = min(own ? most : writable(image_load_addr), most);
 	if (!*room) {
 		puts("\nerror: trying to overwrite reserved memory...\n");
 		return -EACCES;
 	}
+	if (!own)
+		printf("Load address: 0x%lx\n", image_load_addr);
 	to = map_sysmem(image_load_addr, *room);
 	if (!to)
 		return lace_sink_write(sink, sizeof(*sink), write_low, room);
@@ -141,7 +137,7 @@ static int place(struct lace_sink *sink, u64 *room)
 	return lace_sink_memory(sink, sizeof(*sink), to, *room);
 }
 
-static void show_way(struct in_addr server)
+static void show_way(struct in_addr server, const char *name)
 {
 	u32 mask = net_netmask.s_addr;
 
@@ -151,12 +147,7 @@ static void show_way(struct in_addr server)
 		else
 			puts("\n## Warning: gatewayip needed but not set");
 	}
-	putc('\n');
-}
-
-static void show_file(const char *name)
-{
-	printf("Filename '%s'.", name);
+	printf("\nFilename '%s'.", name);
 	if (net_boot_file_expected_size_in_blocks) {
 		printf(" Size is 0x%x Bytes = ", net_boot_file_expected_size_in_blocks << 9);
 		print_size(net_boot_file_expected_size_in_blocks << 9, "");
@@ -180,104 +171,88 @@ static struct in_addr source(const char *variable, const char *format, char *nam
 }
 
 /* The end of every load: what became of it is told to the user, to EFI and to whoever reserves memory. */
-static int loaded(const char *what, int64_t result, const struct lace_detail *detail, struct show *show, const char *device,
-		  const char *name)
+int lace_loaded(const char *what, int64_t result, const struct lace_detail *detail, struct lace_show *show,
+		const char *device, const char *name)
 {
-	if (result == LACE_EFBIG)
+	if (result == LACE_EFBIG && !show->quiet)
 		printf("\n%s error: trying to overwrite reserved memory...\n", what);
-	else if (result < 0)
+	else if (result < 0 && !show->quiet)
 		lace_explain(what, result, detail);
 	if (result < 0)
 		return result;
 	net_boot_file_size = result;
 	show_end(show, result);
 #if LACE_NEW_TREE && CONFIG_IS_ENABLED(LMB)
-	if (result)
+	if (result && device)
 		lmb_read_check(image_load_addr, result);
 #endif
-	efi_set_bootdev(device, "", name, map_sysmem(image_load_addr, 0), result);
+	if (device)
+		efi_set_bootdev(device, "", name, map_sysmem(image_load_addr, 0), result);
 	return 0;
 }
 
-#ifdef CONFIG_CMD_TFTPBOOT
 /* A number of the environment between two bounds; `none` if it is not set. */
 static ulong number(const char *name, ulong none, ulong least, ulong most)
 {
-	ulong value = none;
-
-	if (IS_ENABLED(CONFIG_NET_TFTP_VARS) && env_get(name))
-		value = clamp(env_get_ulong(name, 10, none), least, most);
-	return value;
+	if (!IS_ENABLED(CONFIG_NET_TFTP_VARS) || !env_get(name))
+		return none;
+	return clamp(env_get_ulong(name, 10, none), least, most);
 }
 
-static ulong timeout(void)
-{
-	return number("tftptimeout", clamp(tftp_timeout_ms, 1000UL, 255000UL), 1000, 255000);
-}
+/* Both structs begin alike in what the environment sets; block size and window not set: the best that works. */
+#define BY_ENVIRONMENT(x) do { \
+	lace_server(&(x)->server, server, IS_ENABLED(CONFIG_TFTP_PORT) ? env_get_ulong("tftpdstp", 10, 69) : 69); \
+	(x)->path = name; \
+	(x)->blksize = number("tftpblocksize", 0, 8, 65464); \
+	(x)->windowsize = number("tftpwindowsize", 0, 1, 32767); \
+	(x)->timeout_ms = number("tftptimeout", clamp(tftp_timeout_ms, 1000UL, 255000UL), 1000, 255000); \
+	(x)->retries = number("tftptimeoutcountmax", clamp(tftp_timeout_count_max, 0, 254), 0, 254) + 1; \
+	(x)->progress = lace_show_progress; \
+	(x)->ctx = &show; \
+} while (0)
 
-static ulong count_max(void)
+static struct in_addr tftp_begin(const char *direction, char *name)
 {
-	return number("tftptimeoutcountmax", max(tftp_timeout_count_max, 0), 0, 254) + 1;
-}
+	struct in_addr server = source("tftpserverip", "%02X%02X%02X%02X.img", name);
 
-static uint16_t tftp_port(void)
-{
-	return IS_ENABLED(CONFIG_TFTP_PORT) ? env_get_ulong("tftpdstp", 10, 69) : 69;
+	printf("Using %s device\nTFTP %s server %pI4; our IP address is %pI4", eth_get_name(), direction, &server, &net_ip);
+	show_way(server, name);
+	return server;
 }
 
 int lace_tftp_load(void)
 {
+	struct lace_show show = { 0 };
 	struct in_addr server;
 	struct lace_detail detail;
 	struct lace_tftp_get get;
 	struct lace_sink sink;
 	char name[NAME_MAX_LEN];
-	struct show show;
 	u64 room;
 	int rc;
 
-	server = source("tftpserverip", "%02X%02X%02X%02X.img", name);
-	printf("Using %s device\n", eth_get_name());
-	printf("TFTP from server %pI4; our IP address is %pI4", &server, &net_ip);
-	show_way(server);
-	show_file(name);
-	rc = place(&sink, &room);
+	server = tftp_begin("from", name);
+	rc = lace_place(&sink, &room, false, U32_MAX);
 	if (rc)
 		return rc;
-	printf("Load address: 0x%lx\n", image_load_addr);
 	lace_tftp_get_init(&get, sizeof(get));
-	lace_server(&get.server, server, tftp_port());
-	get.path = name;
-	/* Not set: the best that server, link and ring allow. */
-	get.blksize = number("tftpblocksize", 0, 8, 65464);
-	get.windowsize = number("tftpwindowsize", 0, 1, 32767);
-	get.timeout_ms = timeout();
-	get.retries = count_max();
-	get.progress = show_progress;
-	get.ctx = &show;
+	BY_ENVIRONMENT(&get);
 	lace_detail_init(&detail, sizeof(detail));
-	show_start(&show, "Loading");
-	return loaded("TFTP", lace_finish(lace_tftp_get_start(lace, &get, &sink), &detail), &detail, &show, "Net", name);
+	lace_show_start(&show, "Loading");
+	return lace_loaded("TFTP", lace_finish(lace_tftp_get_start(lace, &get, &sink), &detail), &detail, &show, "Net", name);
 }
-#endif
 
-#ifdef CONFIG_CMD_TFTPPUT
 int lace_tftp_save(void)
 {
+	struct lace_show show = { 0 };
 	struct in_addr server;
 	struct lace_detail detail;
 	struct lace_source from;
 	struct lace_tftp_put put;
 	char name[NAME_MAX_LEN];
-	struct show show;
-	int64_t result;
 	void *memory;
 
-	server = source("tftpserverip", "%02X%02X%02X%02X.img", name);
-	printf("Using %s device\n", eth_get_name());
-	printf("TFTP to server %pI4; our IP address is %pI4", &server, &net_ip);
-	show_way(server);
-	show_file(name);
+	server = tftp_begin("to", name);
 	printf("Save address: 0x%lx\nSave size:    0x%lx\n", image_save_addr, image_save_size);
 	memory = map_sysmem(image_save_addr, image_save_size);
 	if (memory)
@@ -285,55 +260,35 @@ int lace_tftp_save(void)
 	else
 		lace_source_read(&from, sizeof(from), read_low, NULL);
 	lace_tftp_put_init(&put, sizeof(put));
-	lace_server(&put.server, server, tftp_port());
-	put.path = name;
+	BY_ENVIRONMENT(&put);
 	put.len = image_save_size;
-	put.blksize = number("tftpblocksize", 0, 8, 65464);
-	put.windowsize = number("tftpwindowsize", 0, 1, 32767);
-	put.timeout_ms = timeout();
-	put.retries = count_max();
-	put.progress = show_progress;
-	put.ctx = &show;
 	lace_detail_init(&detail, sizeof(detail));
-	show_start(&show, "Saving");
-	result = lace_finish(lace_tftp_put_start(lace, &put, &from), &detail);
-	if (result < 0) {
-		lace_explain("TFTP", result, &detail);
-		return result;
-	}
-	net_boot_file_size = result;
-	show_end(&show, result);
-	return 0;
+	lace_show_start(&show, "Saving");
+	return lace_loaded("TFTP", lace_finish(lace_tftp_put_start(lace, &put, &from), &detail), &detail, &show, NULL, name);
 }
-#endif
 
-#ifdef CONFIG_CMD_NFS
 /* The folder is what is mounted, as U-Boot has always done: servers export it or a folder above it. */
 int lace_nfs_load(void)
 {
+	struct lace_show show = { 0 };
 	struct in_addr server;
 	struct lace_detail detail;
 	struct lace_nfs_get get;
 	struct lace_mount mount;
 	struct lace_sink sink;
 	struct lace_nfs nfs;
-	char name[NAME_MAX_LEN], folder[NAME_MAX_LEN];
-	struct show show;
+	char name[NAME_MAX_LEN], folder[NAME_MAX_LEN], *file;
 	int64_t result;
-	char *file;
-	lace_op op;
 	u64 room;
 	int rc;
 
 	server = source("nfsserverip", "/nfsroot/%02X%02X%02X%02X.img", name);
-	printf("Using %s device\n", eth_get_name());
-	printf("File transfer via NFS from server %pI4; our IP address is %pI4", &server, &net_ip);
-	show_way(server);
-	show_file(name);
-	rc = place(&sink, &room);
+	printf("Using %s device\nFile transfer via NFS from server %pI4; our IP address is %pI4", eth_get_name(), &server,
+	       &net_ip);
+	show_way(server, name);
+	rc = lace_place(&sink, &room, false, U32_MAX);
 	if (rc)
 		return rc;
-	printf("Load address: 0x%lx\n", image_load_addr);
 	strcpy(folder, name);
 	file = strrchr(name, '/');
 	if (file)
@@ -345,28 +300,16 @@ int lace_nfs_load(void)
 	nfs.path = folder;
 	lace_mount_init(&mount, sizeof(mount));
 	lace_detail_init(&detail, sizeof(detail));
-	show_start(&show, "Loading");
-	op = lace_nfs_mount_start(lace, &nfs);
-	result = lace_op_wait(lace, op);
-	if (result >= 0)
-		result = lace_nfs_mount_result(lace, op, &mount);
-	else if (op >= 0)
-		lace_op_detail(lace, op, &detail);
-	if (op >= 0)
-		lace_op_close(lace, op);
-	if (result < 0) {
-		if (result != LACE_EINTR)
-			puts("*** ERROR: Cannot mount\n");
-		lace_explain("NFS", result, &detail);
-		return result;
-	}
+	lace_show_start(&show, "Loading");
+	result = lace_nfs_mount(lace, &nfs, &mount);
+	if (result < 0)
+		return lace_loaded("*** ERROR: Cannot mount: NFS", result, &detail, &show, NULL, name);
 	lace_nfs_get_init(&get, sizeof(get));
 	get.mount = &mount;
 	get.path = file ? file + 1 : name;
-	get.progress = show_progress;
+	get.progress = lace_show_progress;
 	get.ctx = &show;
 	result = lace_finish(lace_nfs_get_start(lace, &get, &sink), &detail);
-	lace_finish(lace_nfs_unmount_start(lace, &nfs), NULL);
-	return loaded("NFS", result, &detail, &show, "Net", name);
+	lace_nfs_unmount(lace, &nfs);
+	return lace_loaded("NFS", result, &detail, &show, "Net", name);
 }
-#endif

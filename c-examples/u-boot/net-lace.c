@@ -186,15 +186,13 @@ static int start_stack(void)
 	config.neighbours = 8;
 	config.dns_names = 4;
 	config.reassembly_slots = 16;
-#if defined(CONFIG_CMD_NFS) || defined(CONFIG_CMD_WGET)
-	config.tcp_connections = 2;
-	config.tcp_receive_bytes = 4096;
-	config.tcp_send_bytes = 2048;
-	config.tcp_segments = 8;
-#endif
-#ifdef CONFIG_CMD_NFS
-	config.nfs_jobs = 1;
-#endif
+	if (IS_ENABLED(CONFIG_CMD_NFS) || WITH_HTTP) {
+		config.tcp_connections = 2;
+		config.tcp_receive_bytes = 4096;
+		config.tcp_send_bytes = 2048;
+		config.tcp_segments = 8;
+	}
+	config.nfs_jobs = IS_ENABLED(CONFIG_CMD_NFS);
 	size = lace_stack_size(&config);
 	if (size < 0)
 		return size;
@@ -344,42 +342,26 @@ void lace_explain(const char *what, int64_t result, const struct lace_detail *de
 
 /* ---- net_loop ---- */
 
-static int missing(const char *name)
-{
-	printf("*** ERROR: `%s' not set\n", name);
-	return -ENODEV;
-}
-
 /* What a protocol needs before it begins. */
 static int check(enum proto_t protocol)
 {
-	bool ask = protocol == DHCP || protocol == BOOTP;
-	const char *server = NULL;
+	bool tftp = protocol == TFTPGET || protocol == TFTPPUT, ask = protocol == DHCP || protocol == BOOTP;
 
-#ifdef CONFIG_CMD_PING
-	if (protocol == PING && !net_ping_ip.s_addr) {
+	if (protocol == PING && !net_ping_ip.s_addr)
 		puts("*** ERROR: ping address not given\n");
-		return -ENODEV;
-	}
-#endif
-	if (protocol == DNS && !net_dns_server.s_addr) {
+	else if (protocol == DNS && !net_dns_server.s_addr)
 		puts("*** ERROR: DNS server address not given\n");
-		return -ENODEV;
-	}
-	if (protocol == TFTPGET || protocol == TFTPPUT)
-		server = "tftpserverip";
-	if (protocol == NFS)
-		server = "nfsserverip";
-	if (server && !net_server_ip.s_addr && !lace_env_ip(server).s_addr && !is_serverip_in_cmd())
-		return missing("serverip");
-	if (!ask && !net_ip.s_addr)
-		return missing("ipaddr");
-	if (is_zero_ethaddr(net_ethaddr)) {
+	else if ((tftp || protocol == NFS) && !net_server_ip.s_addr && !is_serverip_in_cmd() &&
+		 !lace_env_ip(tftp ? "tftpserverip" : "nfsserverip").s_addr)
+		puts("*** ERROR: `serverip' not set\n");
+	else if (!ask && !net_ip.s_addr)
+		puts("*** ERROR: `ipaddr' not set\n");
+	else if (is_zero_ethaddr(net_ethaddr))
 		printf(eth_get_dev_index() ? "*** ERROR: `eth%daddr' not set\n" : "*** ERROR: `ethaddr' not set\n",
 		       eth_get_dev_index());
-		return -ENODEV;
-	}
-	return 0;
+	else
+		return 0;
+	return -ENODEV;
 }
 
 /* After DHCP: the file that was asked for, by the protocol that `autoload` names. */
@@ -400,15 +382,7 @@ static int autoload(void)
 	rc = lace_sync();
 	if (rc)
 		return rc;
-#ifdef CONFIG_CMD_NFS
-	if (nfs)
-		return lace_nfs_load();
-#endif
-#ifdef CONFIG_CMD_TFTPBOOT
-	return lace_tftp_load();
-#else
-	return 0;
-#endif
+	return nfs ? lace_nfs_load() : lace_tftp_load();
 }
 
 static int run(enum proto_t protocol)
@@ -417,65 +391,33 @@ static int run(enum proto_t protocol)
 
 	if (rc)
 		return rc;
-	switch (protocol) {
-#ifdef CONFIG_CMD_TFTPBOOT
-	case TFTPGET:
+	if (IS_ENABLED(CONFIG_CMD_TFTPBOOT) && protocol == TFTPGET)
 		return lace_tftp_load();
-#endif
-#ifdef CONFIG_CMD_TFTPPUT
-	case TFTPPUT:
+	if (IS_ENABLED(CONFIG_CMD_TFTPPUT) && protocol == TFTPPUT)
 		return lace_tftp_save();
-#endif
-#ifdef CONFIG_CMD_BOOTP
-	case BOOTP:
-	case DHCP:
+	if (IS_ENABLED(CONFIG_CMD_NFS) && protocol == NFS)
+		return lace_nfs_load();
+	if (WITH_HTTP && protocol == WGET)
+		return lace_http_load();
+	if (IS_ENABLED(CONFIG_CMD_PING) && protocol == PING)
+		return lace_ping_ask();
+	if (WITH_DNS && protocol == DNS)
+		return lace_dns_ask();
+	if (IS_ENABLED(CONFIG_CMD_SNTP) && protocol == UDP)
+		return lace_sntp_ask();
+	if (IS_ENABLED(CONFIG_CMD_BOOTP) && (protocol == DHCP || protocol == BOOTP)) {
 		rc = lace_dhcp_ask();
 		return rc ? rc : autoload();
-#endif
-#ifdef CONFIG_CMD_PING
-	case PING:
-		return lace_ping_ask();
-#endif
-#if defined(CONFIG_CMD_DNS) || defined(CONFIG_DNS)
-	case DNS:
-		return lace_dns_ask();
-#endif
-#ifdef CONFIG_CMD_NFS
-	case NFS:
-		return lace_nfs_load();
-#endif
-#ifdef LACE_WITH_HTTP
-	case WGET:
-		return lace_http_load();
-#endif
-#ifdef CONFIG_CMD_SNTP
-	case UDP:
-		return lace_sntp_ask();
-#endif
-	default:
-		puts("*** ERROR: not supported by this network stack\n");
-		return -ENOSYS;
 	}
-}
-
-/* Waits without a driver running; a key ends it. */
-static int pause_ms(ulong ms)
-{
-	ulong start = get_timer(0);
-
-	while (get_timer(start) < ms) {
-		schedule();
-		if (ctrlc())
-			return -EINTR;
-	}
-	return 0;
+	puts("*** ERROR: not supported by this network stack\n");
+	return -ENOSYS;
 }
 
 /* Whether to try again after a failure, as `netretry` has it, and if so with which device: 0: yes. */
 int net_start_again(void)
 {
 	const char *retry = env_get("netretry");
-	ulong most = 0;
+	ulong start, most = 0;
 	int rc;
 
 	if (retry && !strcmp(retry, "yes"))
@@ -492,10 +434,10 @@ int net_start_again(void)
 #endif
 	tries++;
 	rc = eth_init();
-	if (rc >= 0 && net_restart_wrap) {
-		net_restart_wrap = 0;
-		rc = pause_ms(RETRY_PAUSE_MS);
-	}
+	/* All devices were tried: a pause, which a key ends. */
+	for (start = get_timer(0); rc >= 0 && net_restart_wrap && get_timer(start) < RETRY_PAUSE_MS;)
+		rc = host_poll(NULL) ? -EINTR : rc;
+	net_restart_wrap = 0;
 	return rc < 0 ? rc : 0;
 }
 
@@ -514,10 +456,8 @@ int net_loop(enum proto_t protocol)
 	int rc;
 
 	bootstage_mark_name(BOOTSTAGE_ID_ETH_START, "eth_start");
-#ifdef CONFIG_CMD_PING
 	if (protocol != PING)
 		net_ping_ip.s_addr = 0;
-#endif
 	tries = 1;
 	net_boot_file_size = 0;
 	rc = net_init();
@@ -578,9 +518,7 @@ FOLLOWS(netmask, net_netmask, string_to_ip);
 FOLLOWS(serverip, net_server_ip, string_to_ip);
 FOLLOWS(nvlan, net_native_vlan, string_to_vlan);
 FOLLOWS(vlan, net_our_vlan, string_to_vlan);
-#if defined(CONFIG_CMD_DNS) || defined(CONFIG_DNS)
 FOLLOWS(dnsip, net_dns_server, string_to_ip);
-#endif
 
 int is_serverip_in_cmd(void)
 {
@@ -606,23 +544,9 @@ int net_parse_bootfile(struct in_addr *ipaddr, char *filename, int max_len)
 	return 1;
 }
 
-void vlan_to_string(ushort x, char *s)
-{
-	x = ntohs(x) & VLAN_IDMASK;
-	if (x == VLAN_NONE)
-		strcpy(s, "none");
-	else
-		sprintf(s, "%d", x);
-}
-
 ushort string_to_vlan(const char *s)
 {
 	return htons(s && *s >= '0' && *s <= '9' ? (ushort)dectoul(s, NULL) : VLAN_NONE);
-}
-
-ushort env_get_vlan(char *name)
-{
-	return string_to_vlan(env_get(name));
 }
 
 #if !LACE_NEW_TREE
