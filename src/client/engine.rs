@@ -20,7 +20,8 @@ use crate::storage::slots::{Key, Slot};
 use crate::storage::time::{Duration, Instant};
 #[cfg(feature = "tcp")]
 use crate::tcp::{Tcp, TcpMemory};
-use crate::udp::{META_LEN, Meta, Owner, Socket, Target, Udp, sum_before_payload, verify};
+use crate::udp::lane::{Arrived, Lane};
+use crate::udp::{META_LEN, Meta, Owner, Socket, Target, Udp, verify};
 use crate::wire::ethernet::Address;
 use crate::wire::icmpv4::Unreachable;
 use crate::wire::ipv4::Protocol;
@@ -181,6 +182,8 @@ pub struct Engine<'a, H: Host> {
     pub ops: Ops<'a, H>,
     /// What operations share.
     pub shared: Shared<'a>,
+    /// The flow of the last datagram: the next is likely to be one of it.
+    lane: Option<Lane>,
 }
 
 impl<'a, H: Host> Engine<'a, H> {
@@ -194,6 +197,7 @@ impl<'a, H: Host> Engine<'a, H> {
             tcp: Tcp::new(&mut stack.host, memory.tcp),
             stack,
             ops: Ops::new(memory.ops),
+            lane: None,
             shared: Shared {
                 #[cfg(feature = "dhcp")]
                 dhcp: memory.dhcp,
@@ -224,8 +228,10 @@ impl<'a, H: Host> Engine<'a, H> {
     #[inline]
     pub fn tick(&mut self) {
         // Most passes of a transfer have nothing due. A lease looks after its interface in each.
-        if self.stack.now >= self.deadline() || self.watches_lease() {
+        if self.stack.now >= self.deadline() {
             self.fire();
+        } else if self.watches_lease() {
+            self.tick_dhcp(false);
         }
     }
 
@@ -281,6 +287,20 @@ impl<'a, H: Host> Engine<'a, H> {
         Some(event)
     }
 
+    /// Whether there may be something to tell the host: of operations, connections or leases.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        #[cfg(feature = "tcp")]
+        if self.tcp.has_events() {
+            return true;
+        }
+        #[cfg(feature = "dhcp")]
+        if self.shared.dhcp.iter().any(dhcp::Client::has_lost) {
+            return true;
+        }
+        self.ops.has_news()
+    }
+
     /// Gives what a frame carried back to whoever lent it.
     fn release(&mut self, own: Token) {
         #[cfg(feature = "tcp")]
@@ -304,6 +324,18 @@ impl<'a, H: Host> Engine<'a, H> {
     /// Takes a received frame.
     #[inline]
     pub fn receive<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
+        if let Some(lane) = &self.lane
+            && let Some(arrived) = lane.take(self.udp.version(&self.stack), nic, frame, flags)
+        {
+            self.stack.stats.count(Counter::RxFrames);
+            return Outcome { received: self.receive_arrived(&arrived), hit: None };
+        }
+        self.receive_any(nic, frame, flags)
+    }
+
+    /// Takes a frame of which nothing is known.
+    #[inline(never)]
+    fn receive_any<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
         match self.stack.receive(nic, frame, flags) {
             Ingress::Done => Outcome { received: Received::Nothing, hit: None },
             Ingress::Hooked(hit) => Outcome { received: Received::Nothing, hit: Some(hit) },
@@ -339,7 +371,6 @@ impl<'a, H: Host> Engine<'a, H> {
         }
     }
 
-    #[inline]
     fn receive_udp<'f>(&mut self, packet: &Packet<'f>) -> Received<'f> {
         let Ok(datagram) = Datagram::parse(packet.payload) else {
             self.stack.stats.count(Counter::DropUdpMalformed);
@@ -359,20 +390,32 @@ impl<'a, H: Host> Engine<'a, H> {
                 return Received::Nothing;
             }
         };
-        let src = Endpoint { addr: packet.src, port: datagram.source_port() };
-        let meta = Meta { src, dst: packet.dst, nic: packet.nic };
-        if let Owner::Client(op) = owner {
-            self.receive_for_client(op, socket, meta, packet, &datagram);
+        let arrived = Arrived::of(packet, &datagram, socket, owner);
+        // What a DHCP client takes while it is at work, no socket gets.
+        if arrived.port != crate::wire::dhcp::CLIENT_PORT
+            && let Some(interface) = self.stack.interface(packet.nic)
+        {
+            self.lane = Lane::of(interface, packet.frame, &arrived, self.udp.version(&self.stack));
+        }
+        self.receive_arrived(&arrived)
+    }
+
+    /// A datagram that has found its socket.
+    #[inline]
+    fn receive_arrived<'f>(&mut self, arrived: &Arrived<'f>) -> Received<'f> {
+        let Arrived { socket, meta, payload, .. } = *arrived;
+        if let Owner::Client(op) = arrived.owner {
+            self.receive_for_client(op, arrived);
             return Received::Nothing;
         }
-        if !verify(packet, &datagram) {
+        if !arrived.holds() {
             self.stack.stats.count(Counter::DropUdpChecksum);
             return Received::Nothing;
         }
-        if owner == Owner::Handler {
-            return Received::Datagram { socket, meta, payload: datagram.payload() };
+        if arrived.owner == Owner::Handler {
+            return Received::Datagram { socket, meta, payload };
         }
-        if !self.udp.enqueue(socket, meta, datagram.payload()) {
+        if !self.udp.enqueue(socket, meta, payload) {
             self.stack.stats.count(Counter::DropUdpQueue);
         }
         Received::Nothing
@@ -423,9 +466,19 @@ impl<'a, H: Host> Engine<'a, H> {
 
     /// A datagram for an operation: to its place if it has one, then to its client.
     #[inline]
-    fn receive_for_client(&mut self, op: u8, socket: Key, meta: Meta, packet: &Packet<'_>, datagram: &Datagram<'_>) {
-        let payload = datagram.payload();
-        let flow = Flow { src: packet.src, src_port: meta.src.port, dst_port: datagram.destination_port() };
+    fn receive_for_client(&mut self, op: u8, arrived: &Arrived<'_>) {
+        let mut around = around!(self);
+        if self.ops.usual(op, &mut around, arrived) {
+            return;
+        }
+        self.receive_unusual(op, arrived);
+    }
+
+    /// The same, the long way.
+    #[inline(never)]
+    fn receive_unusual(&mut self, op: u8, arrived: &Arrived<'_>) {
+        let Arrived { socket, meta, payload, .. } = *arrived;
+        let flow = Flow { src: meta.src.addr, src_port: meta.src.port, dst_port: arrived.port };
         let head = payload.get(..HEAD).unwrap_or(payload);
         let place: Place<H::Memory> = match self.ops.at(op) {
             Some(o) => each_client!(&o.client, c => Operation::<H>::place(c, &self.shared, &flow, head, payload.len())),
@@ -440,8 +493,7 @@ impl<'a, H: Host> Engine<'a, H> {
                 if spot.len > 0 {
                     self.stack.landing.take_over(op, spot.at, None);
                 }
-                let verified = packet.sum_ok || !datagram.has_checksum();
-                match landing::land(&spot, payload, sum_before_payload(packet, datagram), verified) {
+                match landing::land(&spot, payload, arrived.before, arrived.verified) {
                     Some(landed) => Some(landed),
                     None => {
                         self.stack.stats.count(Counter::DropUdpChecksum);
@@ -449,7 +501,7 @@ impl<'a, H: Host> Engine<'a, H> {
                     }
                 }
             }
-            Place::Stage if verify(packet, datagram) => None,
+            Place::Stage if arrived.holds() => None,
             Place::Stage => {
                 self.stack.stats.count(Counter::DropUdpChecksum);
                 return;

@@ -9,6 +9,7 @@ use crate::storage::error::{Error, Result};
 use crate::storage::host::{Endpoint, Host, Span};
 use crate::storage::slots::Key;
 use crate::storage::time::{Duration, Instant};
+use crate::udp::lane::Arrived;
 use crate::udp::{Meta, Owner, Udp};
 use core::net::Ipv4Addr;
 
@@ -178,6 +179,15 @@ pub trait Operation<H: Host> {
     fn patience(&self, shared: &Shared<'_>) -> Duration {
         let _ = shared;
         Duration::from_secs(1)
+    }
+
+    /// Takes a datagram that came whole and is just what was expected next: the short way of `place`, landing, `datagram`
+    /// and `poll` in one call. Its checksum has not been looked at. `None`, and nothing has changed but unconfirmed bytes
+    /// of a region: it is to go the long way.
+    #[inline]
+    fn usual(&mut self, cx: &mut Cx<'_, '_, H>, arrived: &Arrived<'_>) -> Option<Step> {
+        let _ = (cx, arrived);
+        None
     }
 
     /// Takes a datagram that came to one of its sockets.

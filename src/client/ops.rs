@@ -9,6 +9,7 @@ use crate::storage::host::Host;
 use crate::storage::slots::{Key, Slot, Slots};
 use crate::storage::time::Instant;
 use crate::udp::Udp;
+use crate::udp::lane::Arrived;
 
 /// The clients, one variant a protocol.
 #[allow(clippy::large_enum_variant)] // There is no heap to move the large ones to.
@@ -140,6 +141,8 @@ pub struct Op<H: Host> {
     pub detail: Detail,
     /// It is to be polled whatever the time.
     pub due: bool,
+    /// The host wants to be told of the progress.
+    pub wants_progress: bool,
     /// The host has not yet been told of the progress.
     pub progress_news: bool,
     /// The host has not yet been told of the end.
@@ -158,6 +161,8 @@ pub struct Ops<'a, H: Host> {
     slots: Slots<'a, Op<H>>,
     next: Instant,
     any_due: bool,
+    /// Some operation has news for the host.
+    any_news: bool,
 }
 
 /// What operations are called with, beside their own state.
@@ -176,7 +181,7 @@ pub struct Surroundings<'c, 'a, H: Host> {
 impl<'a, H: Host> Ops<'a, H> {
     /// No operations; as many can run as there are slots, at most 255.
     pub fn new(slots: &'a mut [Slot<Op<H>>]) -> Self {
-        Ops { slots: Slots::new(slots), next: Instant::NEVER, any_due: false }
+        Ops { slots: Slots::new(slots), next: Instant::NEVER, any_due: false, any_news: false }
     }
 
     /// Starts an operation; it is first polled in the pass that follows.
@@ -190,6 +195,7 @@ impl<'a, H: Host> Ops<'a, H> {
             progress: Progress::default(),
             detail: Detail::default(),
             due: true,
+            wants_progress: false,
             progress_news: false,
             done_news: false,
         };
@@ -211,6 +217,18 @@ impl<'a, H: Host> Ops<'a, H> {
     #[inline]
     pub fn at(&self, index: u8) -> Option<&Op<H>> {
         self.slots.at(usize::from(index)).map(|(_, op)| op)
+    }
+
+    /// Whether the host has not been told everything of some operation, since this was asked last.
+    #[inline]
+    pub fn take_news(&mut self) -> bool {
+        core::mem::take(&mut self.any_news)
+    }
+
+    /// The same, to look at.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.any_news
     }
 
     /// The operation in slot `index`, if the host has not been told everything of it.
@@ -261,10 +279,47 @@ impl<'a, H: Host> Ops<'a, H> {
             progress: &mut op.progress,
             detail: &mut op.detail,
         };
-        let before = *cx.progress;
+        let before = op.wants_progress.then_some(*cx.progress);
         let result = handler(&mut op.client, &mut cx);
         let step = each_client!(&mut op.client, c => c.poll(&mut cx));
-        op.progress_news |= op.progress != before;
+        let moved = before.is_some_and(|before| before != op.progress);
+        self.settle(index, around, step, moved);
+        Some(result)
+    }
+
+    /// Gives the operation in slot `index` a datagram that came whole, for the short way that some clients have. `false`:
+    /// it is to go the long way.
+    #[inline]
+    pub fn usual(&mut self, index: u8, around: &mut Surroundings<'_, 'a, H>, arrived: &Arrived<'_>) -> bool {
+        let Some((_, op)) = self.slots.at_mut(usize::from(index)) else { return false };
+        if matches!(op.step, Step::Done(_)) {
+            return false;
+        }
+        let mut cx = Cx {
+            stack: around.stack,
+            udp: around.udp,
+            #[cfg(feature = "tcp")]
+            tcp: around.tcp,
+            shared: around.shared,
+            op: index,
+            progress: &mut op.progress,
+            detail: &mut op.detail,
+        };
+        let Some(step) = each_client!(&mut op.client, c => c.usual(&mut cx, arrived)) else { return false };
+        // A usual datagram is one that moves the transfer on.
+        let moved = op.wants_progress;
+        self.settle(index, around, step, moved);
+        true
+    }
+
+    /// Notes what an operation has said. `moved`: the host is to be told of its progress.
+    #[inline]
+    fn settle(&mut self, index: u8, around: &mut Surroundings<'_, 'a, H>, step: Step, moved: bool) {
+        let Some((_, op)) = self.slots.at_mut(usize::from(index)) else { return };
+        if moved {
+            op.progress_news = true;
+            self.any_news = true;
+        }
         // Stored part by part: as a whole it would be loaded before its parts have reached the cache, and wait for them.
         match step {
             Step::Pending(at) => {
@@ -274,11 +329,11 @@ impl<'a, H: Host> Ops<'a, H> {
             Step::Done(end) => {
                 op.step = Step::Done(end);
                 op.done_news = true;
+                self.any_news = true;
                 around.udp.close_client(index);
                 around.stack.landing.end_claims(index);
             }
         }
-        Some(result)
     }
 
     /// Polls every operation for which it is time, or all of them when what could not be sent may go now.
@@ -324,6 +379,7 @@ impl<'a, H: Host> Ops<'a, H> {
         each_client!(&mut op.client, c => c.cancel(&mut cx));
         op.step = Step::Done(Err(why));
         op.done_news = true;
+        self.any_news = true;
         around.udp.close_client(index);
         around.stack.landing.end_claims(index);
         Ok(())

@@ -9,7 +9,7 @@ use super::arena::Core;
 use super::guard::{enter, lace_stack};
 use super::handle::{Kind, request};
 use super::results::{LACE_EAGAIN, LACE_EBADF, LACE_EINTR, code, status, value};
-use super::run::{block, op_result, place};
+use super::run::{block, op_result};
 use super::structs::{Sized32, init, write};
 use crate::client::operation::DETAIL_TEXT;
 use crate::client::ops::Client;
@@ -105,9 +105,8 @@ pub(super) fn start(
         net.call(|core| {
             let client = make(net, core)?;
             let key = core.engine.start(client).map_err(code)?;
-            if let Some(place) = place(core.ops, key) {
-                *place = notify;
-            }
+            // It was started just now: there is a place.
+            let _ = core.set_notify(key, notify);
             Ok(net.ops.open(key))
         })
     }))
@@ -189,10 +188,7 @@ pub unsafe extern "C" fn lace_op_notify(
 ) -> c_int {
     status(enter(net).and_then(|net| {
         let (key, _) = net.ops.find(op)?;
-        net.call(|core| {
-            *place(core.ops, key).ok_or(LACE_EBADF)? = Notify { progress, done, ctx };
-            Ok(())
-        })
+        net.call(|core| core.set_notify(key, Notify { progress, done, ctx }).ok_or(LACE_EBADF))
     }))
 }
 

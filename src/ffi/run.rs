@@ -231,6 +231,13 @@ impl Core {
         self.engine.stack.outstanding() == 0
     }
 
+    /// Notes whom to tell of an operation.
+    pub(super) fn set_notify(&mut self, key: Key, notify: Notify) -> Option<()> {
+        self.engine.ops.get_mut(key)?.wants_progress = notify.progress.is_some();
+        *place(self.ops, key)? = notify;
+        Some(())
+    }
+
     /// What the host is to be told of the next operation from slot `index` on, which moves past those without news.
     fn news(&mut self, net: &lace_stack, index: &mut usize) -> Option<(Notify, i32, News)> {
         while let Some(wants_progress) = self.ops.get(*index).map(|notify| notify.progress.is_some()) {
@@ -285,9 +292,18 @@ pub(super) fn op_result(net: &lace_stack, op: &Op<CHost>) -> Option<i64> {
 }
 
 /// Tells the host what has become of its operations.
+#[inline]
 pub(super) fn tell(net: &lace_stack) {
+    if net.access(|core| core.engine.has_news()) {
+        tell_news(net);
+    }
+}
+
+#[inline(never)]
+fn tell_news(net: &lace_stack) {
     #[cfg(feature = "tcp")]
     super::tcp::tell_events(net);
+    net.access(|core| core.engine.ops.take_news());
     let mut index = 0;
     // Each tells of progress, then of its end.
     for _ in 0..2 * net.ops.entries.len() {
@@ -318,99 +334,159 @@ pub(super) fn deliver(net: &lace_stack, nic: NicId, frame: &lace_frame) {
     }
 }
 
-/// What a NIC gave.
-struct Took {
-    frames: u32,
-    /// It has no more.
-    empty: bool,
+/// How far a pass is.
+struct Round {
+    /// Frames that may still be taken.
+    left: u32,
+    /// Index of the NIC whose turn it is.
+    at: usize,
+    /// NICs in a row that had no more.
+    idle: usize,
+    stage: Stage,
 }
 
-/// Takes what one NIC has: what it pushes when asked, and at most `most` frames that it lends.
-fn take_from(net: &lace_stack, index: usize, most: u32) -> Took {
-    let nic = NicId(index as u8);
-    let calls = net.access(|core| {
-        let calls = &core.engine.stack.interface(nic)?.nic.calls;
-        Some((calls.ctx, calls.pump, calls.recv, calls.release))
-    });
-    let Some((ctx, pump, recv, release)) = calls else { return Took { frames: 0, empty: true } };
-    let before = net.inputs.get();
-    if let Some(pump) = pump {
-        // SAFETY: the host vouches for its callback.
-        net.upcall(Upcall::Pump, || unsafe { pump(ctx) });
-    }
-    let pushed = net.inputs.get().wrapping_sub(before);
-    let Some(recv) = recv else { return Took { frames: pushed, empty: pushed == 0 } };
-    let give_back = |frame: &lace_frame| {
-        if let Some(release) = release {
+/// Where a pass goes on.
+enum Stage {
+    /// At its beginning.
+    Begin,
+    /// With the next NIC's turn.
+    Turn,
+    /// With the frames of a NIC that has pushed so many.
+    Pushed(u32),
+    /// With a frame that is to be given back.
+    Lent(lace_frame, NicCalls),
+}
+
+/// What a pass calls of a NIC: the NIC may be gone before a frame is given back.
+#[derive(Clone, Copy)]
+struct NicCalls {
+    ctx: *mut c_void,
+    release: Option<unsafe extern "C" fn(ctx: *mut c_void, frame: *const lace_frame)>,
+}
+
+impl NicCalls {
+    #[inline]
+    fn give_back(&self, frame: &lace_frame) {
+        if let Some(release) = self.release {
             // SAFETY: the host vouches for its callback; nothing of the frame is used any more.
-            unsafe { release(ctx, frame) };
+            unsafe { release(self.ctx, frame) };
         }
-    };
-    let mut frame = lace_frame { data: core::ptr::null(), len: 0, flags: 0, cookie: 0 };
-    let mut taken = 0;
-    let mut empty = false;
-    // Frames of which nobody is to be told are taken one behind the other.
-    let mut lent = false;
-    let delivery = net.access(|core| {
-        while taken < most {
-            // SAFETY: the host vouches for its callback; it fills in the frame.
-            if unsafe { recv(ctx, &raw mut frame) } <= 0 {
-                // Not asked again in this pass: on many boards that is dear.
-                empty = pushed == 0;
-                break;
+    }
+}
+
+/// Why a pass leaves the core.
+enum Leave {
+    /// To ask a NIC to push.
+    Pump(*mut c_void, unsafe extern "C" fn(ctx: *mut c_void)),
+    /// To make upcalls for a frame, or do what its taking has led to.
+    Tell(Option<Delivery>),
+}
+
+impl Core {
+    /// Goes on with a pass, as far as no upcall is to be made. `None`: it is over.
+    fn go_on(&mut self, net: &lace_stack, round: &mut Round) -> Option<Leave> {
+        let nics = net.nics.entries.len();
+        let mut pushed = None;
+        match core::mem::replace(&mut round.stage, Stage::Turn) {
+            Stage::Begin => {
+                self.read_clock();
+                for index in 0..nics {
+                    self.ask_link(NicId(index as u8));
+                }
+                round.at = self.turn;
             }
-            taken += 1;
-            let delivery = core.take(net, nic, &frame);
-            if delivery.is_some() || net.is_asked() {
-                lent = true;
-                return delivery;
-            }
-            give_back(&frame);
+            Stage::Turn => {}
+            Stage::Pushed(frames) => pushed = Some(frames),
+            Stage::Lent(frame, calls) => calls.give_back(&frame),
         }
+        while round.left > 0 && round.idle < nics {
+            let nic = NicId(round.at as u8);
+            let calls = self.engine.stack.interface(nic).map(|interface| &interface.nic.calls);
+            let Some(calls) = calls else {
+                round.next(nics, 0, true);
+                continue;
+            };
+            if let (Some(pump), None) = (calls.pump, pushed) {
+                return Some(Leave::Pump(calls.ctx, pump));
+            }
+            let (recv, calls) = (calls.recv, NicCalls { ctx: calls.ctx, release: calls.release });
+            let given = pushed.take().unwrap_or(0);
+            let Some(recv) = recv else {
+                round.next(nics, given, given == 0);
+                continue;
+            };
+            // Others get their turn, too.
+            let most = if nics == 1 { round.left } else { round.left.min(TURN) };
+            let mut frame = lace_frame { data: core::ptr::null(), len: 0, flags: 0, cookie: 0 };
+            let mut taken = 0;
+            let mut empty = false;
+            // Frames of which nobody is to be told are taken one behind the other.
+            while taken < most {
+                // SAFETY: the host vouches for its callback; it fills in the frame.
+                if unsafe { recv(calls.ctx, &raw mut frame) } <= 0 {
+                    // Not asked again in this pass: on many boards that is dear.
+                    empty = given == 0;
+                    break;
+                }
+                taken += 1;
+                let delivery = self.take(net, nic, &frame);
+                if delivery.is_some() || net.is_asked() {
+                    round.next(nics, given.saturating_add(taken), false);
+                    round.stage = Stage::Lent(frame, calls);
+                    return Some(Leave::Tell(delivery));
+                }
+                calls.give_back(&frame);
+            }
+            round.next(nics, given.saturating_add(taken), empty);
+        }
+        self.finish(net, round);
         None
-    });
-    if let Some(delivery) = delivery {
-        delivery.make(net);
     }
-    if lent {
-        net.access(|_| give_back(&frame));
+
+    /// Fires the timers at the end of a pass.
+    fn finish(&mut self, net: &lace_stack, round: &Round) {
+        self.turn = round.at;
+        let empty = round.idle >= net.nics.entries.len();
+        // What has come in time may still wait in the NIC: no timer fires before that was looked at, or the budget was
+        // spent twice.
+        self.starved = if empty { 0 } else { self.starved + 1 };
+        if empty || self.starved >= 2 {
+            self.starved = 0;
+            if net.stopping() != Stop::Ending {
+                self.engine.tick();
+            }
+        }
     }
-    Took { frames: pushed.saturating_add(taken), empty }
+}
+
+impl Round {
+    /// The NIC has had its turn, and given so many frames.
+    #[inline]
+    fn next(&mut self, nics: usize, frames: u32, empty: bool) {
+        self.left = self.left.saturating_sub(frames);
+        self.idle = if empty { self.idle + 1 } else { 0 };
+        self.at = if self.at + 1 < nics { self.at + 1 } else { 0 };
+    }
 }
 
 /// One pass, between `begin` and `end`. At most `budget` frames, but whatever a `pump` pushes at once.
 pub(super) fn pass(net: &lace_stack, budget: u32) -> Pass {
-    let nics = net.nics.entries.len();
-    let mut at = net.access(|core| {
-        core.read_clock();
-        for index in 0..nics {
-            core.ask_link(NicId(index as u8));
-        }
-        core.turn
-    });
-    let mut left = budget.max(1);
-    let mut idle = 0;
-    while left > 0 && idle < nics {
-        let took = take_from(net, at, left.min(TURN));
-        left = left.saturating_sub(took.frames);
-        idle = if took.empty { idle + 1 } else { 0 };
-        at = if at + 1 < nics { at + 1 } else { 0 };
-    }
-    let empty = idle >= nics;
-    net.access(|core| {
-        core.turn = at;
-        // What has come in time may still wait in the NIC: no timer fires before that was looked at, or the budget was
-        // spent twice.
-        core.starved = if empty { 0 } else { core.starved + 1 };
-        if empty || core.starved >= 2 {
-            core.starved = 0;
-            if net.stopping() != Stop::Ending {
-                core.engine.tick();
+    let most = budget.max(1);
+    let mut round = Round { left: most, at: 0, idle: 0, stage: Stage::Begin };
+    while let Some(leave) = net.access(|core| core.go_on(net, &mut round)) {
+        match leave {
+            Leave::Pump(ctx, pump) => {
+                let before = net.inputs.get();
+                // SAFETY: the host vouches for its callback.
+                net.upcall(Upcall::Pump, || unsafe { pump(ctx) });
+                round.stage = Stage::Pushed(net.inputs.get().wrapping_sub(before));
             }
+            Leave::Tell(Some(delivery)) => delivery.make(net),
+            Leave::Tell(None) => {}
         }
-    });
+    }
     tell(net);
-    Pass { frames: budget.max(1).saturating_sub(left), empty }
+    Pass { frames: most.saturating_sub(round.left), empty: round.idle >= net.nics.entries.len() }
 }
 
 /// Microseconds until something is due.

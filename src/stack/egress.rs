@@ -79,7 +79,8 @@ pub enum L4Sum {
 
 impl L4Sum {
     /// Offset of the field in the header.
-    fn at(self) -> usize {
+    #[inline]
+    pub const fn at(self) -> usize {
         match self {
             L4Sum::None => 0,
             L4Sum::Plain => 2,

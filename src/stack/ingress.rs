@@ -9,7 +9,7 @@ use super::interface::{Cast, Interface, NicId};
 use super::stats::Counter;
 use crate::storage::checksum::Sum;
 use crate::storage::host::{Host, Nic, RxFlags};
-use crate::wire::ethernet::{EtherType, Frame, Protocol as LinkProtocol};
+use crate::wire::ethernet::{EtherType, FCS_LEN, Frame, Protocol as LinkProtocol};
 use crate::wire::ipv4::{self, Protocol};
 use core::net::Ipv4Addr;
 
@@ -68,9 +68,6 @@ pub enum Ingress<'f> {
     /// An IPv4 packet for us, whole or a fragment.
     Packet(Packet<'f>),
 }
-
-/// Bytes of a frame check sequence, which some drivers leave in.
-const FCS_LEN: usize = 4;
 
 /// What a frame is, once its headers are found right.
 enum Sound<'f> {

@@ -279,6 +279,12 @@ impl<'a, M: Memory> Landing<'a, M> {
         self.next
     }
 
+    /// Whether no datagram is being put together.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.active == 0
+    }
+
     /// Takes a fragment.
     pub fn fragment(&mut self, now: Instant, packet: &Packet<'_>, expect: &impl Expect<Memory = M>) -> Verdict {
         let ip = &packet.ip;

@@ -91,6 +91,8 @@ pub struct Stack<'a, H: Host> {
     frames: TxFrames<'a>,
     queue: WaitQueue<'a>,
     ident: u16,
+    /// How often interfaces may have changed; wraps.
+    changes: u32,
     icmp_errors: ErrorLimit,
     /// When a report of a multicast group is due.
     igmp_next: Instant,
@@ -117,6 +119,7 @@ impl<'a, H: Host> Stack<'a, H> {
             queue: WaitQueue::new(memory.wait),
             landing: landing::Landing::new(memory.landing, memory.staging, memory.staging_timeout),
             ident,
+            changes: 0,
             icmp_errors: ErrorLimit::new(),
             igmp_next: Instant::NEVER,
         }
@@ -124,6 +127,7 @@ impl<'a, H: Host> Stack<'a, H> {
 
     /// Adds an interface; `None` when all slots are in use.
     pub fn add_interface(&mut self, interface: Interface<H::Nic>) -> Option<NicId> {
+        self.changes = self.changes.wrapping_add(1);
         let at = self.interfaces.iter().position(Option::is_none)?;
         *self.interfaces.get_mut(at)? = Some(interface);
         u8::try_from(at).ok().map(NicId)
@@ -131,6 +135,7 @@ impl<'a, H: Host> Stack<'a, H> {
 
     /// Removes an interface with its routes, neighbours and waiting frames.
     pub fn remove_interface(&mut self, nic: NicId) -> Option<Interface<H::Nic>> {
+        self.changes = self.changes.wrapping_add(1);
         let gone = self.interfaces.get_mut(usize::from(nic.0))?.take();
         self.routes.remove(|r| r.nic == nic);
         self.forget(nic);
@@ -152,10 +157,25 @@ impl<'a, H: Host> Stack<'a, H> {
         self.interfaces.get(usize::from(nic.0)).and_then(Option::as_ref)
     }
 
-    /// An interface.
+    /// An interface, to change it.
     #[inline]
     pub fn interface_mut(&mut self, nic: NicId) -> Option<&mut Interface<H::Nic>> {
+        self.changes = self.changes.wrapping_add(1);
         self.interfaces.get_mut(usize::from(nic.0)).and_then(Option::as_mut)
+    }
+
+    /// The driver of an interface.
+    #[inline]
+    pub fn driver(&mut self, nic: NicId) -> Option<&mut H::Nic> {
+        Some(&mut self.interfaces.get_mut(usize::from(nic.0))?.as_mut()?.nic)
+    }
+
+    /// A number that is another whenever interfaces, addresses, routes, neighbours or path MTUs have changed: what was
+    /// worked out from them holds while it stays. Wraps.
+    #[inline]
+    pub fn version(&self) -> u32 {
+        let learned = self.neighbours.changes().wrapping_add(self.path_mtu.changes());
+        self.changes.wrapping_add(self.routes.changes()).wrapping_add(learned)
     }
 
     /// All interfaces.

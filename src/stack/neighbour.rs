@@ -76,18 +76,29 @@ pub enum Due {
 pub struct Neighbours<'a> {
     entries: &'a mut [Entry],
     next: Instant,
+    changes: u32,
 }
 
 impl<'a> Neighbours<'a> {
     /// An empty cache.
     pub fn new(entries: &'a mut [Entry]) -> Self {
         entries.fill(Entry::FREE);
-        Neighbours { entries, next: Instant::NEVER }
+        Neighbours { entries, next: Instant::NEVER, changes: 0 }
     }
 
     /// The earliest time at which [`Self::due`] has something to say.
     pub fn deadline(&self) -> Instant {
         self.next
+    }
+
+    /// How often what is known of a neighbour may have changed; wraps.
+    #[inline]
+    pub fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    fn changed(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
     }
 
     #[inline]
@@ -122,6 +133,7 @@ impl<'a> Neighbours<'a> {
                 }
             }
         }
+        self.changed();
         let Some(slot) = self.victim(true) else { return (Lookup::Failed, false) };
         let evicted = slot.state != State::Free;
         *slot = Entry { addr, nic, state: State::Incomplete { tries: 1 }, timer: now + RETRY, used: Some(now) };
@@ -148,6 +160,7 @@ impl<'a> Neighbours<'a> {
 
     /// Learns from an ARP reply to us: only what was asked for. `true` if it was.
     pub fn reply(&mut self, now: Instant, nic: NicId, addr: Ipv4Addr, mac: Address) -> bool {
+        self.changed();
         match self.find(nic, addr) {
             Some(e) if Self::awaited(e) => {
                 e.state = State::Known { mac, probes: 0 };
@@ -161,6 +174,7 @@ impl<'a> Neighbours<'a> {
 
     /// Learns from a gratuitous announcement: updates what is there, adds nothing. `true` if it was there.
     pub fn announced(&mut self, now: Instant, nic: NicId, addr: Ipv4Addr, mac: Address) -> bool {
+        self.changed();
         match self.find(nic, addr) {
             Some(e) if e.state != State::Failed => {
                 e.state = State::Known { mac, probes: 0 };
@@ -174,6 +188,7 @@ impl<'a> Neighbours<'a> {
 
     /// Learns from a request for our address, whose sender will want an answer; never displaces an entry in use.
     pub fn asked_by(&mut self, now: Instant, nic: NicId, addr: Ipv4Addr, mac: Address) {
+        self.changed();
         let known = Entry { addr, nic, state: State::Known { mac, probes: 0 }, timer: now + REACHABLE, used: None };
         if let Some(e) = self.find(nic, addr) {
             let used = e.used;
@@ -191,6 +206,7 @@ impl<'a> Neighbours<'a> {
         if now < self.next {
             return None;
         }
+        self.changed();
         for e in self.entries.iter_mut() {
             if now < e.timer {
                 continue;
@@ -242,6 +258,7 @@ impl<'a> Neighbours<'a> {
 
     /// Forgets everything learned through `nic`.
     pub fn forget(&mut self, nic: NicId) {
+        self.changed();
         for e in self.entries.iter_mut().filter(|e| e.nic == nic) {
             *e = Entry::FREE;
         }

@@ -16,6 +16,7 @@ const PLATEAUS: [u16; 8] = [17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296]
 #[derive(Debug, Default)]
 pub struct PathMtus {
     known: heapless::Vec<(Ipv4Addr, u16, Instant), KEPT>,
+    changes: u32,
 }
 
 impl PathMtus {
@@ -28,6 +29,12 @@ impl PathMtus {
         self.known.iter().find(|(d, _, until)| *d == dst && now < *until).map(|(_, mtu, _)| *mtu)
     }
 
+    /// How often something was learned; wraps.
+    #[inline]
+    pub fn changes(&self) -> u32 {
+        self.changes
+    }
+
     /// Learns from an ICMP error that a packet of `len` bytes to `dst` was too long for a link of `mtu` (0: the router
     /// does not tell). Only ever lowers what is known. To be called for errors whose quotation was seen to be ours.
     pub fn learn(&mut self, now: Instant, dst: Ipv4Addr, mtu: u16, len: u16) {
@@ -37,6 +44,7 @@ impl PathMtus {
         if self.get(now, dst).is_some_and(|known| known <= mtu) {
             return;
         }
+        self.changes = self.changes.wrapping_add(1);
         self.known.retain(|(d, _, until)| *d != dst && now < *until);
         if self.known.is_full() {
             self.known.remove(0);

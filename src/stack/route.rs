@@ -38,17 +38,25 @@ impl Route {
 #[derive(Debug)]
 pub struct Routes<'a> {
     slots: &'a mut [Option<Route>],
+    changes: u32,
 }
 
 impl<'a> Routes<'a> {
     /// An empty table.
     pub fn new(slots: &'a mut [Option<Route>]) -> Self {
         slots.fill(None);
-        Routes { slots }
+        Routes { slots, changes: 0 }
+    }
+
+    /// How often the table may have changed; wraps.
+    #[inline]
+    pub fn changes(&self) -> u32 {
+        self.changes
     }
 
     /// Adds a route, replacing one to the same network through the same interface; `false` when the table is full.
     pub fn add(&mut self, route: Route) -> bool {
+        self.changes = self.changes.wrapping_add(1);
         let same = |r: &Route| r.network == route.network && r.prefix == route.prefix && r.nic == route.nic;
         let at = self
             .slots
@@ -66,6 +74,7 @@ impl<'a> Routes<'a> {
 
     /// Removes the routes for which `which` says so; how many went.
     pub fn remove(&mut self, which: impl Fn(&Route) -> bool) -> usize {
+        self.changes = self.changes.wrapping_add(1);
         let mut gone: usize = 0;
         for slot in self.slots.iter_mut() {
             if slot.as_ref().is_some_and(&which) {

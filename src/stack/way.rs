@@ -33,20 +33,24 @@ pub struct Flow {
     pub ttl: u8,
     /// Type of service byte.
     pub tos: u8,
+    /// Don't-fragment flag.
+    pub dont_fragment: bool,
 }
 
-/// The way of a flow. Its packets are never fragmented: they carry the don't-fragment flag.
+/// The way of a flow. What is too long for one frame does not go this way.
 #[derive(Clone, Debug)]
 pub struct Way {
     nic: NicId,
     until: Instant,
     head: [u8; MAX_HEAD],
-    head_len: usize,
+    head_len: u8,
     /// Sum of the IPv4 header with length, identification and checksum zero.
     ip: Sum,
     /// Sum of the pseudo header without its length.
     pseudo: Sum,
-    room: usize,
+    /// What a checksum of zero is sent as.
+    zero: [u8; 2],
+    room: u16,
 }
 
 impl Way {
@@ -91,7 +95,7 @@ impl Frame<'_> {
         let way = self.way;
         // Without a VLAN tag, as nearly always, lengths are known here, and copies are a few moves.
         let (head, rest) = match out.split_first_chunk_mut::<{ ethernet::HEADER_LEN + ipv4::HEADER_LEN }>() {
-            Some((head, rest)) if way.head_len == head.len() => {
+            Some((head, rest)) if usize::from(way.head_len) == head.len() => {
                 *head = *way.head.first_chunk()?;
                 (&mut head[..], rest)
             }
@@ -110,13 +114,20 @@ impl Frame<'_> {
             [ip[10], ip[11]] = sum.to_field();
         }
         let pseudo = way.pseudo + Sum::of_u16(self.l4_len);
-        let header = match (<&[u8; 20]>::try_from(self.l4), <&[u8; 32]>::try_from(self.l4)) {
-            (Ok(l4), _) => copy_array(rest, l4)?,
-            (_, Ok(l4)) => copy_array(rest, l4)?,
-            _ => Sum::copy(rest, self.l4)?,
+        let header = if let Ok(l4) = <&[u8; 8]>::try_from(self.l4) {
+            copy_array(rest, l4)?
+        } else if let Ok(l4) = <&[u8; 20]>::try_from(self.l4) {
+            copy_array(rest, l4)?
+        } else if let Ok(l4) = <&[u8; 32]>::try_from(self.l4) {
+            copy_array(rest, l4)?
+        } else {
+            Sum::copy(rest, self.l4)?
         };
         let field = match body {
-            Some(body) => (pseudo + header + body).to_field(),
+            Some(body) => match (pseudo + header + body).to_field() {
+                [0, 0] => way.zero,
+                field => field,
+            },
             // The hardware adds header and body to what stands in the field.
             None => pseudo.fold().to_ne_bytes(),
         };
@@ -150,7 +161,7 @@ impl<'a, H: Host> Stack<'a, H> {
             tos: flow.tos,
             ttl: flow.ttl,
             identification: 0,
-            dont_fragment: true,
+            dont_fragment: flow.dont_fragment,
             more_fragments: false,
             fragment_offset: 0,
         };
@@ -170,10 +181,12 @@ impl<'a, H: Host> Stack<'a, H> {
             nic: hop.nic,
             until: now + VALID,
             head,
-            head_len: link_len.saturating_add(ipv4::HEADER_LEN),
+            head_len: link_len.saturating_add(ipv4::HEADER_LEN) as u8,
             ip: Sum::of_header(&bytes),
             pseudo: egress::pseudo_header(hop.src, flow.dst, flow.protocol, 0),
-            room: usize::from(mtu).saturating_sub(ipv4::HEADER_LEN),
+            // RFC 768: an all-zero field means "no checksum", so a computed zero goes as ones.
+            zero: if flow.protocol == Protocol::UDP { [0xff; 2] } else { [0; 2] },
+            room: mtu.saturating_sub(ipv4::HEADER_LEN as u16),
         })
     }
 
@@ -195,15 +208,16 @@ impl<'a, H: Host> Stack<'a, H> {
             Load::Fill(len, _) => *len,
         };
         let l4_len = l4.len().wrapping_add(body_len);
-        if l4_len > way.room {
-            return Err(TxError::TooBig(way.room));
+        let room = usize::from(way.room);
+        if l4_len > room {
+            return Err(TxError::TooBig(room));
         }
         let ident = self.next_ident();
         let iface = self.interfaces.get_mut(usize::from(way.nic.0)).and_then(Option::as_mut);
         let iface = iface.filter(|iface| iface.link).ok_or(TxError::NetworkDown)?;
         let caps = iface.caps;
         let (offload, ip_offload) = (caps.contains(NicCaps::TX_L4_SUM), caps.contains(NicCaps::TX_IP_SUM));
-        let headers = way.head_len.wrapping_add(l4.len());
+        let headers = usize::from(way.head_len).wrapping_add(l4.len());
         let len = headers.wrapping_add(body_len);
         let lends = match &load {
             Load::Spans(spans) => spans.iter().any(|s| matches!(s, Span::Memory { .. })),
@@ -279,8 +293,8 @@ mod tests {
                 *rig.engine.stack.interface_mut(rig.nic).unwrap() = interface;
                 rig.know(them);
                 let stack = &mut rig.engine.stack;
-                let flow =
-                    Flow { src: rig.us.ip, dst: them.ip, nic: rig.nic, protocol: Protocol::TCP, ttl: 60, tos: 3 };
+                let (src, dst, nic) = (rig.us.ip, them.ip, rig.nic);
+                let flow = Flow { src, dst, nic, protocol: Protocol::TCP, ttl: 60, tos: 3, dont_fragment: true };
                 let way = stack.find_way(&flow).unwrap();
                 let bytes = Span::Bytes(&data[..len / 3]);
                 let rest = Span::Memory { memory: &memory, at: len / 3, len: len - len / 3 };
@@ -319,7 +333,8 @@ mod tests {
         let mut rig = Rig::new(1);
         let them = Station::new(2);
         rig.know(them);
-        let flow = Flow { src: rig.us.ip, dst: them.ip, nic: rig.nic, protocol: Protocol::TCP, ttl: 64, tos: 0 };
+        let (src, dst, nic) = (rig.us.ip, them.ip, rig.nic);
+        let flow = Flow { src, dst, nic, protocol: Protocol::TCP, ttl: 64, tos: 0, dont_fragment: true };
         let stack = &mut rig.engine.stack;
         let way = stack.find_way(&flow).unwrap();
         let data = [7u8; 1461];

@@ -586,6 +586,12 @@ impl<'a, H: Host> Tcp<'a, H> {
         None
     }
 
+    /// Whether [`Self::next_event`] has something to tell.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        self.fresh_listeners || self.table.has(List::Events)
+    }
+
     /// What is so on a connection now, whatever was told before.
     pub fn readiness(&self, key: Key) -> Result<Events> {
         let conn = self.get(key)?;

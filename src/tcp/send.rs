@@ -418,6 +418,7 @@ impl<'a, H: Host> Connection<'a, H> {
             protocol: Protocol::TCP,
             ttl: self.options.ttl,
             tos: self.options.tos,
+            dont_fragment: true,
         };
         self.way = None;
         self.way = Some(stack.find_way(&flow)?);

@@ -12,11 +12,14 @@
     )
 )]
 
+pub mod lane;
+
 use crate::stack::Stack;
 use crate::stack::egress::{Fill, L4Header, L4Sum, Packet as Outgoing, TxError, pseudo_header, span_len};
 use crate::stack::icmp::IcmpError;
 use crate::stack::ingress::Packet;
 use crate::stack::interface::NicId;
+use crate::stack::way::{Flow, Load, Way};
 use crate::storage::checksum::Sum;
 use crate::storage::error::{Error, Result};
 use crate::storage::host::{Endpoint, Host, Span, Token};
@@ -116,12 +119,34 @@ pub struct Received {
 pub struct Udp<'a> {
     sockets: Slots<'a, Socket>,
     queues: &'a mut [PacketRing<'a, META_LEN>],
+    /// How often sockets may have changed; wraps.
+    changes: u32,
+    sent: Option<Sent>,
+}
+
+/// Where the last datagram went: the next is likely to go there too.
+#[derive(Debug)]
+struct Sent {
+    socket: Key,
+    dst: Endpoint,
+    /// Found when a second one goes there.
+    way: Option<(Way, u32)>,
 }
 
 impl<'a> Udp<'a> {
     /// Sockets in `slots`, and the queues of those that are polled.
     pub fn new(slots: &'a mut [Slot<Socket>], queues: &'a mut [PacketRing<'a, META_LEN>]) -> Self {
-        Udp { sockets: Slots::new(slots), queues }
+        Udp { sockets: Slots::new(slots), queues, changes: 0, sent: None }
+    }
+
+    /// A number that is another whenever sockets, or anything else that decides whom a datagram is for, have changed.
+    #[inline]
+    pub fn version<H: Host>(&self, stack: &Stack<'_, H>) -> u32 {
+        self.changes.wrapping_add(stack.version())
+    }
+
+    fn changed(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
     }
 
     /// Opens a socket on a free ephemeral port.
@@ -129,6 +154,7 @@ impl<'a> Udp<'a> {
     /// # Errors
     /// [`Error::NoSlot`]: all sockets, or all queues, are in use.
     pub fn open<H: Host>(&mut self, stack: &mut Stack<'_, H>, owner: Owner) -> Result<Key> {
+        self.changed();
         let queue = match owner {
             Owner::Queue => Some(self.free_queue().ok_or(Error::NoSlot)?),
             _ => None,
@@ -189,11 +215,13 @@ impl<'a> Udp<'a> {
 
     /// Closes a socket and drops its queue.
     pub fn close(&mut self, key: Key) -> bool {
+        self.changed();
         self.sockets.remove(key).is_some()
     }
 
     /// Closes every socket of an operation.
     pub fn close_client(&mut self, op: u8) {
+        self.changed();
         for index in 0..self.sockets.capacity() {
             let owned = self.sockets.at(index).filter(|(_, s)| s.owner == Owner::Client(op)).map(|(key, _)| key);
             if let Some(key) = owned {
@@ -207,6 +235,7 @@ impl<'a> Udp<'a> {
     /// # Errors
     /// [`Error::BadHandle`]; [`Error::InUse`]: another socket has that port on that interface.
     pub fn bind(&mut self, key: Key, nic: Option<NicId>, local: Endpoint) -> Result<()> {
+        self.changed();
         let kept = self.sockets.get(key).ok_or(Error::BadHandle)?.local.port;
         let port = if local.port == 0 { kept } else { local.port };
         // One port on two interfaces is two ports: DHCP clients of several NICs have the same.
@@ -229,8 +258,9 @@ impl<'a> Udp<'a> {
         self.sockets.get(key)
     }
 
-    /// A socket.
+    /// A socket, to change it.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut Socket> {
+        self.changed();
         self.sockets.get_mut(key)
     }
 
@@ -277,8 +307,9 @@ impl<'a> Udp<'a> {
     ///
     /// # Errors
     /// [`TxError::Invalid`] for a socket that is closed or has no destination; else as [`Stack::send`].
+    #[inline]
     pub fn send<H: Host>(
-        &self,
+        &mut self,
         stack: &mut Stack<'_, H>,
         key: Key,
         dst: Option<Endpoint>,
@@ -287,7 +318,42 @@ impl<'a> Udp<'a> {
     ) -> core::result::Result<(), TxError> {
         let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
         let dst = dst.or(socket.peer).ok_or(TxError::Invalid)?;
-        send(stack, socket, dst, body, queue)
+        if let Some(Sent { socket: last, dst: to, way: Some((way, version)) }) = &self.sent
+            && (*last, *to, *version) == (key, dst, self.version(stack))
+            && way.is_valid(stack.now)
+        {
+            let header = header_of(socket, dst, body.iter().map(span_len).fold(0, usize::wrapping_add))?;
+            match stack.send_along(way, &header, L4Sum::Udp.at(), Load::Spans(body), Token(0)) {
+                // Fragments and a queue are the long way's.
+                Err(TxError::TooBig(_)) => {}
+                Err(TxError::Busy) if queue => {}
+                Err(TxError::Busy) => {
+                    stack.blocked = true;
+                    return Err(TxError::Busy);
+                }
+                sent => return sent,
+            }
+        }
+        self.send_anew(stack, key, dst, body, queue)
+    }
+
+    /// Sends a datagram the long way, and remembers the way where a second one goes.
+    #[inline(never)]
+    fn send_anew<H: Host>(
+        &mut self,
+        stack: &mut Stack<'_, H>,
+        key: Key,
+        dst: Endpoint,
+        body: &[Span<'_, H::Memory>],
+        queue: bool,
+    ) -> core::result::Result<(), TxError> {
+        let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
+        send(stack, socket, dst, body, queue)?;
+        let again = self.sent.as_ref().is_some_and(|last| (last.socket, last.dst) == (key, dst));
+        let way = if again { way_of(stack, socket, dst) } else { None };
+        let way = way.map(|way| (way, self.version(stack)));
+        self.sent = Some(Sent { socket: key, dst, way });
+        Ok(())
     }
 
     /// Sends a datagram whose payload, `len` bytes, is written by `fill`: see [`Stack::send_filled`].
@@ -371,6 +437,21 @@ pub fn send<H: Host>(
 ) -> core::result::Result<(), TxError> {
     let header = header_of(socket, dst, body.iter().map(span_len).sum())?;
     stack.send(&packet_of(socket, dst, &header, body, queue))
+}
+
+/// The way of what `socket` sends to `dst`; `None` while the neighbour is not known.
+fn way_of<H: Host>(stack: &mut Stack<'_, H>, socket: &Socket, dst: Endpoint) -> Option<Way> {
+    let hop = stack.route(socket.local.addr, dst.addr, socket.nic).ok()?;
+    let flow = Flow {
+        src: socket.local.addr,
+        dst: dst.addr,
+        nic: hop.nic,
+        protocol: Protocol::UDP,
+        ttl: socket.ttl,
+        tos: socket.tos,
+        dont_fragment: socket.dont_fragment,
+    };
+    stack.find_way(&flow).ok()
 }
 
 /// The header of a datagram with a payload of `len` bytes, its checksum zero.

@@ -6,6 +6,8 @@ use core::net::Ipv4Addr;
 
 /// Length of a header without a tag, in bytes.
 pub const HEADER_LEN: usize = 14;
+/// Bytes of a frame check sequence, which some drivers leave in.
+pub const FCS_LEN: usize = 4;
 /// Length of a header with one 802.1Q tag, in bytes.
 pub const TAGGED_HEADER_LEN: usize = 18;
 /// Least length of a frame without its check sequence, in bytes: shorter ones are padded with zeros (IEEE 802.3 §4A.2.3.2.4).

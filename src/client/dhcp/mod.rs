@@ -383,6 +383,11 @@ impl Client {
         self.lease.as_ref()
     }
 
+    /// Whether [`Self::take_lost`] has something to tell.
+    pub fn has_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
     /// The address lost since the last call, if one was: expired, refused, or in use by another host.
     pub fn take_lost(&mut self) -> Option<Ipv4Addr> {
         self.lost.take()

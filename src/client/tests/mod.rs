@@ -1,6 +1,7 @@
 //! Packet scripts against the whole engine: what belongs to no single client.
 
 mod fragments;
+mod lanes;
 mod link;
 
 use crate::client::engine::Received;

@@ -93,6 +93,15 @@ impl<H: Host> Dest<H> {
         }
     }
 
+    /// The region that blocks land in as they are, where its bounds are those of the file.
+    #[inline]
+    pub fn region(&self) -> Option<&H::Memory> {
+        match (&self.target, &self.text) {
+            (Target::Sink(SinkOf::<H>::Memory(memory)), None) => Some(memory),
+            _ => None,
+        }
+    }
+
     /// Whether blocks land in a region whose bounds are those of the file.
     pub fn is_region(&self) -> bool {
         matches!((&self.target, &self.text), (Target::Sink(SinkOf::<H>::Memory(_)), None))

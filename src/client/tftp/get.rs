@@ -13,6 +13,7 @@ use crate::stack::landing::{Flow, Place, Spot};
 use crate::storage::error::Error;
 use crate::storage::host::{Host, SinkOf};
 use crate::storage::time::Duration;
+use crate::udp::lane::Arrived;
 use core::net::Ipv4Addr;
 
 /// What to receive.
@@ -154,6 +155,13 @@ impl<H: Host> Operation<H> for Get<H> {
 
     fn patience(&self, _: &Shared<'_>) -> Duration {
         self.0.session.patience()
+    }
+
+    #[inline]
+    fn usual(&mut self, cx: &mut Cx<'_, '_, H>, arrived: &Arrived<'_>) -> Option<Step> {
+        let Stage::Open(course) = &mut self.0.stage else { return None };
+        self.0.way.usual(course, &mut self.0.session, cx, arrived)?;
+        Some(self.0.poll(cx))
     }
 
     #[inline]

@@ -9,10 +9,12 @@ use crate::client::operation::{Cx, Datagram};
 use crate::stack::egress::TxError;
 use crate::stack::landing::{Flow, Place, Spot};
 use crate::stack::stats::Counter;
+use crate::storage::checksum::Sum;
 use crate::storage::error::Error;
 use crate::storage::host::{Host, Memory, Span};
 use crate::storage::time::{Duration, Instant};
 use crate::udp::Meta;
+use crate::udp::lane::Arrived;
 use crate::wire::tftp::{Access, DATA_HEADER_LEN, ErrorCode, Packet, emit_ack};
 use core::net::Ipv4Addr;
 
@@ -320,6 +322,37 @@ impl<H: Host> Receiving<H> {
         Receiving { dest, sink_stall }
     }
 
+    /// Takes a block that is the next one, whole and not the last, straight to a region: nearly every block is like that.
+    /// Comes to what [`Self::place`], landing and [`Self::block`] come to; `None` where anything is not as usual.
+    #[inline]
+    pub fn usual(&self, c: &mut Course, s: &mut Session, cx: &mut Cx<'_, '_, H>, arrived: &Arrived<'_>) -> Option<()> {
+        let (header, data) = arrived.payload.split_first_chunk::<DATA_HEADER_LEN>()?;
+        let block = c.window.next();
+        let [zero, kind, a, b] = *header;
+        let expected = u16::from_be_bytes([zero, kind]) == 3
+            && u16::from_be_bytes([a, b]) == block as u16
+            && data.len() == usize::from(s.blksize)
+            && arrived.meta.src == s.peer
+            && block <= c.edge(s)
+            && !c.window.complete()
+            && c.refused.is_none()
+            // Fragments of another copy may have claimed the range.
+            && cx.stack.landing.is_idle();
+        let memory = self.dest.region().filter(|_| expected)?;
+        let offset = s.offset(block);
+        let at = usize::try_from(offset).ok()?;
+        if arrived.verified {
+            memory.write(at, data).ok()?;
+        } else {
+            let sum = arrived.before + Sum::of_array(header) + memory.copy_sum(at, data).ok()?;
+            if !sum.holds() {
+                return None;
+            }
+        }
+        self.taken(c, s, cx, block, offset, data.len(), false);
+        Some(())
+    }
+
     /// Takes a block.
     #[inline]
     pub fn block(
@@ -615,6 +648,12 @@ impl<H: Host> Direction<H> for Receiving<H> {
     }
 
     #[inline]
+    fn rests(c: &Course, s: &Session, now: Instant) -> Option<Instant> {
+        // Before the first block has come, there is a second timer.
+        let rests = !c.ack_due && c.refused.is_none() && c.window.confirmed() > 0 && now < s.deadline;
+        rests.then_some(s.deadline)
+    }
+
     fn poll(&mut self, c: &mut Course, s: &mut Session, cx: &mut Cx<'_, '_, H>) -> Turn {
         let now = cx.now();
         if c.refused.is_some() {

@@ -61,6 +61,11 @@ pub trait Direction<H: Host> {
         datagram: &Datagram<'_>,
         packet: &Packet<'_>,
     ) -> Turn;
+    /// When to poll again, if there is certainly nothing to do now.
+    #[inline]
+    fn rests(_: &Self::Course, _: &Session, _: Instant) -> Option<Instant> {
+        None
+    }
     /// Does what is due.
     fn poll(&mut self, course: &mut Self::Course, session: &mut Session, cx: &mut Cx<'_, '_, H>) -> Turn;
 }
@@ -196,6 +201,17 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
     /// See [`crate::client::operation::Operation::poll`].
     #[inline]
     pub fn poll(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
+        // Most blocks of a window need no answer.
+        match &self.stage {
+            Stage::Open(course) => match D::rests(course, &self.session, cx.now()) {
+                Some(at) => Step::Pending(at),
+                None => self.work(cx),
+            },
+            _ => self.work(cx),
+        }
+    }
+
+    fn work(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
         // Each turn but the last goes on to another stage: from `Open` back to `Begin` and on to `Asking` at most.
         for _ in 0..5 {
             match &mut self.stage {
