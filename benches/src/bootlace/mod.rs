@@ -135,8 +135,8 @@ impl Lace {
         self.engine.set_now(Instant::from_micros(self.now));
         self.nic.offer(frames);
         while let Some((frame, line)) = self.nic.receive() {
-            if let Some(interface) = self.engine.stack.interface_mut(self.id) {
-                interface.nic.attach(line);
+            if let Some(driver) = self.engine.stack.driver(self.id) {
+                driver.attach(line);
             }
             self.engine.receive(self.id, frame, RxFlags::empty());
         }

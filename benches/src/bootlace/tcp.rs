@@ -65,17 +65,17 @@ impl Streams {
         self.now += 1;
         self.engine.set_now(Instant::from_micros(self.now));
         self.nic.offer(frames);
-        if let Some(interface) = self.engine.stack.interface_mut(self.id) {
-            interface.nic.attach(self.nic.line());
+        if let Some(driver) = self.engine.stack.driver(self.id) {
+            driver.attach(self.nic.line());
         }
         while let Some((frame, line)) = self.nic.receive() {
-            if let Some(interface) = self.engine.stack.interface_mut(self.id) {
-                interface.nic.attach(line);
+            if let Some(driver) = self.engine.stack.driver(self.id) {
+                driver.attach(line);
             }
             self.engine.receive(self.id, frame, RxFlags::empty());
         }
-        if let Some(interface) = self.engine.stack.interface_mut(self.id) {
-            interface.nic.attach(self.nic.line());
+        if let Some(driver) = self.engine.stack.driver(self.id) {
+            driver.attach(self.nic.line());
         }
         self.engine.tick();
     }

@@ -4,6 +4,7 @@
 use super::{Frame, L4, Order, arrange};
 use crate::frames::{self, FRAGMENT, UDP};
 use bootlace::storage::checksum::Sum;
+use std::hint::black_box;
 
 /// Port of the server's end of a transfer.
 const TID: u16 = 4000;
@@ -167,15 +168,21 @@ impl Tftp {
     /// Fills in ports, and the block number where there is one, and takes what changes into the checksum (RFC 1624).
     #[inline]
     fn address(&self, frame: &mut Frame, number: u16) {
-        let bytes = &mut frame.buffer.0;
-        let block = if bytes[L4 + UDP + 1] == 3 { number } else { frames::word(bytes, L4 + UDP + 2) };
-        let changes = [(L4, TID), (L4 + 2, self.client), (L4 + UDP + 2, block)];
-        let mut sum = Sum::of_array(&[!bytes[L4 + 6], !bytes[L4 + 7]]);
-        for (at, value) in changes {
-            sum += Sum::of_u16(!frames::word(bytes, at)) + Sum::of_u16(value);
-            [bytes[at], bytes[at + 1]] = value.to_be_bytes();
-        }
-        let field = sum.to_field();
-        [bytes[L4 + 6], bytes[L4 + 7]] = if field == [0, 0] { [0xff, 0xff] } else { field };
+        let Some((udp, rest)) = frame.buffer.0[L4..].split_first_chunk_mut::<UDP>() else { return };
+        let Some(data) = rest.first_chunk_mut::<4>() else { return };
+        let ([a, b, c, d, len_hi, len_lo, s, t], [zero, kind, hi, lo]) = (*udp, *data);
+        let block = if kind == 3 { number } else { u16::from_be_bytes([hi, lo]) };
+        let sum = Sum::of_array(&[!s, !t])
+            + Sum::of_array(&[!a, !b, !c, !d])
+            + Sum::of_array(&[!hi, !lo])
+            + Sum::of_u16(TID)
+            + Sum::of_u16(self.client)
+            + Sum::of_u16(block);
+        let ([a, b], [c, d], [hi, lo]) = (TID.to_be_bytes(), self.client.to_be_bytes(), block.to_be_bytes());
+        let [s, t] = if sum.to_field() == [0, 0] { [0xff, 0xff] } else { sum.to_field() };
+        // A device writes whole lines; stores of two bytes here would make every wider load of the receiver's wait until
+        // the payload before has reached the cache.
+        *udp = black_box(u64::from_ne_bytes([a, b, c, d, len_hi, len_lo, s, t])).to_ne_bytes();
+        *data = black_box(u32::from_ne_bytes([zero, kind, hi, lo])).to_ne_bytes();
     }
 }
