@@ -892,14 +892,20 @@ int lace_udp_port(lace_stack *net, lace_udp socket);
  * Sends the `len` bytes at `data`, *borrowed for the call*, to the address `ip` and `port`; NULL: to the connected
  * peer.
  *
- * While the hardware address of the next hop is asked for, one datagram for it is kept (`lace_config.wait_frames`).
+ * Nothing is sent from the stack's own memory (`LACE_EFAULT`), where a datagram that came in fragments lies: copy it
+ * first. While the hardware address of the next hop is asked for, one datagram for it is kept (`lace_config.wait_frames`).
  *
  * Returns 0; `LACE_EAGAIN`: the NIC has no room now, or the hardware address is still being asked for: poll and send
  * again; `LACE_ENOTCONN`: no peer; `LACE_EINVAL`: no address or port 0; `LACE_EMSGSIZE`: more than the MTU holds;
  * `LACE_ENETUNREACH`, `LACE_EHOSTUNREACH`, `LACE_ENETDOWN`, `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`; what
  * `nic.send` said.
  */
-int lace_udp_send(lace_stack *net, lace_udp socket, const struct lace_ip *ip, uint16_t port, const void *data, size_t len);
+int lace_udp_send(lace_stack *net,
+                  lace_udp socket,
+                  const struct lace_ip *ip,
+                  uint16_t port,
+                  const void *data,
+                  size_t len);
 
 /**
  * The same for a datagram in `n` pieces, at most 4, one behind the other.

@@ -114,7 +114,92 @@ __attribute__((section(".vectors"), used)) static void (*const vectors[16])(void
 	(void (*)(void))__stack_top, reset, fault, fault, fault, fault, fault,
 };
 
+void bare_trap_unaligned(void)
+{
+	*(volatile uint32_t *)0xe000ed14 |= 8; /* CCR.UNALIGN_TRP; ARMv6-M always traps */
+}
+
+#elif defined(BOARD)
+
+/* qemu's board `virt`, memory management off: semihosting as above. */
+#ifdef __aarch64__
+typedef uint64_t word;
+#define SEMIHOST "hlt 0xf000"
+#define R0 "x0"
+#define R1 "x1"
+__asm__(".globl _start\n_start:\n\tldr x0, =__stack_top\n\tmov sp, x0\n\tbl bare_start\n");
 #else
+typedef uint32_t word;
+#define SEMIHOST "svc 0x123456"
+#define R0 "r0"
+#define R1 "r1"
+__asm__(".globl _start\n_start:\n\tldr sp, =__stack_top\n\tbl bare_start\n");
+#endif
+
+static void semihost(word operation, const void *argument)
+{
+	register word r0 __asm__(R0) = operation;
+	register const void *r1 __asm__(R1) = argument;
+
+	__asm__ volatile(SEMIHOST : "+r"(r0) : "r"(r1) : "memory", "cc");
+}
+
+static void put(const char *text, size_t length)
+{
+	char line[2] = { 0, 0 };
+
+	for (; length--; text++) {
+		line[0] = *text;
+		semihost(4, line); /* SYS_WRITE0 */
+	}
+}
+
+static void quit(int status)
+{
+	const word block[2] = { 0x20026, (word)status }; /* ADP_Stopped_ApplicationExit */
+
+	semihost(0x20, block); /* SYS_EXIT_EXTENDED */
+	for (;;)
+		;
+}
+
+void bare_fault(void);
+void bare_fault(void)
+{
+	bare_print("FAIL fault\n");
+	quit(3);
+}
+
+/* SCTLR.A, and vectors that end the program. */
+void bare_trap_unaligned(void)
+{
+#ifdef __aarch64__
+	uint64_t control;
+
+	__asm__ volatile("adr x9, bare_vectors\n\tmsr vbar_el1, x9" ::: "x9");
+	__asm__ volatile("mrs %0, sctlr_el1" : "=r"(control));
+	__asm__ volatile("msr sctlr_el1, %0\n\tisb" ::"r"(control | 2));
+#else
+	uint32_t control;
+
+	__asm__ volatile("ldr r2, =bare_vectors\n\tmcr p15, 0, r2, c12, c0, 0" ::: "r2");
+	__asm__ volatile("mrc p15, 0, %0, c1, c0, 0" : "=r"(control));
+	__asm__ volatile("mcr p15, 0, %0, c1, c0, 0\n\tisb" ::"r"(control | 2));
+#endif
+}
+
+#ifdef __aarch64__
+__asm__(".balign 2048\nbare_vectors:\n\t.rept 16\n\t.balign 128\n\tb bare_fault\n\t.endr\n");
+#else
+__asm__(".balign 32\nbare_vectors:\n\t.rept 8\n\tb bare_abort\n\t.endr\nbare_abort:\n\tldr sp, =__stack_top\n\tb bare_fault\n");
+#endif
+
+#else
+
+void bare_trap_unaligned(void)
+{
+	/* The kernel's choice: qemu-user traps where the machine knows no unaligned access. */
+}
 
 #if defined(__aarch64__) || defined(__riscv)
 enum { SYS_WRITE = 64, SYS_EXIT = 93 };

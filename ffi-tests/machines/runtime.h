@@ -8,6 +8,9 @@
 /* The program. Its result ends the run: 0 is good. */
 int bare_main(void);
 
+/* From now on an access that is not aligned ends the program, on machines that have such a switch. */
+void bare_trap_unaligned(void);
+
 void bare_print(const char *text);
 void bare_print_number(uint64_t number);
 

@@ -14,7 +14,7 @@ pub mod servers;
 
 pub use files::TestFile;
 pub use forward::{End, Forwarder, Way};
-pub use lab::{Lab, Peer};
+pub use lab::{Lab, Peer, skip};
 pub use process::{Finished, Process};
 
 /// Address of the server end in every lab.

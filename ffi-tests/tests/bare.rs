@@ -1,4 +1,5 @@
-//! The floor programs of the benchmarks do the work they are measured by.
+//! Programs without an operating system: the floor programs of the benchmarks do the work they are measured by, and the
+//! frame suite runs in an emulator.
 
 use bootlace_lab::servers::*;
 use bootlace_lab::{CLIENT, Lab, SERVER, files, programs};
@@ -28,4 +29,27 @@ fn bare_loop_fetches_whole_files() {
     drop(server);
     let _server = Atftpd::new(&root).start(&lab);
     made.iter().for_each(|f| get(f, "16"));
+}
+
+#[test]
+fn case_e05_the_frame_suite_in_an_emulator() {
+    let name = "case_e05_the_frame_suite_in_an_emulator";
+    let tools = ["mips-linux-gnu-gcc", "qemu-mips", "/usr/bin/rustc"];
+    let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok_and(|o| o.status.success());
+    if let Some(missing) = tools.into_iter().find(|t| !has(t)) {
+        return bootlace_lab::skip(name, &format!("{missing} is missing"));
+    }
+    let run = |args: &[&str]| {
+        let out = Command::new("sh").args(args).current_dir(programs::root()).output().expect("a shell");
+        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        (out.status.code(), format!("{said}{}", String::from_utf8_lossy(&out.stderr)))
+    };
+    let (status, said) = run(&["scripts/lib.sh", "mips32be"]);
+    assert_eq!(status, Some(0), "{said}");
+    // A machine of the other byte order that traps what is not aligned.
+    let (status, said) = run(&["scripts/bare.sh", "mips32be", "ffi-tests/machines/unaligned.c"]);
+    assert_ne!(status, Some(0), "an unaligned load goes through: {said}");
+    assert!(!said.contains("went through") && !said.contains("error:"), "{said}");
+    let (status, said) = run(&["scripts/bare.sh", "mips32be", "ffi-tests/machines/frames.c"]);
+    assert!(status == Some(0) && said.starts_with("ok "), "{said}");
 }
