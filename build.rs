@@ -11,7 +11,7 @@ fn main() {
 #[cfg(feature = "header")]
 const SECTIONS: &[&str] = &[
     "results", "addr", "config", "host", "nic", "stack", "net", "udp", "hook", "op", "sink", "tcp", "dhcp", "dns",
-    "lookup", "ping", "tftp", "file", "nfs", "stats",
+    "lookup", "ping", "tftp", "file", "nfs", "http", "stats",
 ];
 
 #[cfg(feature = "header")]

@@ -24,6 +24,7 @@ static const struct {
 	  "                       [--room BYTES] HOST:EXPORT PATH\n"
 	  "  nfs ls | stat | cat [--tcp | --udp] HOST:EXPORT PATH\n"
 	  "  nfs exports [--tcp | --udp] HOST" },
+	{ "http", lace_cmd_http, "http get [-o FILE [--resume]] [--range FIRST-[LAST]] [-u USER:PASSWORD] [-H FIELD] [-t MS] [-r RETRIES] [--redirects N] [--sha256] [--room BYTES] URL | http head URL" },
 	{ "ping", lace_cmd_ping, "ping [-c COUNT] [-i MS] [-s SIZE] [-W MS] HOST" },
 	{ "tcp", lace_cmd_tcp,
 	  "tcp [-l] [-k] [--send FILE] [--recv FILE] [--ring] [--info] [--window BYTES] [--room BYTES] [--new-reno]\n"

@@ -66,7 +66,7 @@ typedef struct lace_stack lace_stack;
  * and a smaller one. lace_stack_size says exactly how many a configuration takes.
  */
 #define LACE_STACK_SIZE_TFTP (sizeof(void *) > 4 ? 8704u : 8192u)
-#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 187392u : 182784u)
+#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 203776u : 199168u)
 
 /* ----------------------------------------------------------------------------
  * Results
@@ -270,6 +270,7 @@ int lace_ip_format(const struct lace_ip *ip, char *text, size_t size);
  * | `tcp_ranges` | 8 | 32 | ranges received out of order that each connection keeps; 0: none is kept |
  * | `tcp_pages` | 0 | 16 | pages of files lent to NICs at a time, of all connections; a file in memory takes one |
  * | `nfs_jobs` | 0 | 3 | NFS operations that run at a time, open files among them |
+ * | `http_jobs` | 0 | 3 | HTTP operations that run, or wait to be closed, at a time |
  * | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
  *
  * Each operation has its own knobs in the struct that starts it; 0 stands for the default everywhere.
@@ -315,6 +316,8 @@ struct lace_config {
     uint32_t reassembly_timeout_ms;
     /** NFS operations at a time, open files among them. */
     uint16_t nfs_jobs;
+    /** HTTP operations at a time. */
+    uint16_t http_jobs;
     /** TCP connections. */
     uint16_t tcp_connections;
     /** TCP listeners. */
@@ -325,6 +328,8 @@ struct lace_config {
     uint16_t tcp_ranges;
     /** Pages lent to NICs at a time, of all connections. */
     uint16_t tcp_pages;
+    /** 0. */
+    uint16_t reserved;
     /** Bytes of each connection's receive ring. */
     uint32_t tcp_receive_bytes;
     /** Bytes of each connection's send ring. */
@@ -2554,6 +2559,133 @@ int lace_nfs_stat_init(struct lace_nfs_stat *stat, size_t size);
  * Returns as `lace_nfs_attributes`.
  */
 int lace_nfs_fsstat(lace_stack *net, lace_op op, struct lace_nfs_stat *stat);
+
+/* ----------------------------------------------------------------------------
+ * HTTP
+ *
+ * Files by HTTP/1.1 (RFC 9110, RFC 9112), whole or in part. A body goes straight to its sink, without a buffer between.
+ * A connection that breaks is opened again, and the transfer goes on where it was if the server says that the file is
+ * still the same; so a result is never a mixture of two files, nor a part of one taken for the whole. A connection
+ * waits 4 s for the next operation with the same server. Stacks of `lace_config_init` have no memory for HTTP: set
+ * `http_jobs` and `tcp_connections`.
+ */
+
+/** What to fetch. Set up by `lace_http_init`; copied at start; the texts must live until the operation has ended. */
+struct lace_http {
+    /** Size of this struct. */
+    uint32_t size;
+    /** Redirects that are followed, 0 to 255; default: 8. */
+    uint32_t redirects;
+    /**
+     * Mandatory: `http://HOST[:PORT][/PATH][?QUERY]`, NUL-terminated, at most 1024 bytes. `USER:PASSWORD@` before the
+     * host counts unless `user` is given.
+     */
+    const char *url;
+    /**
+     * Optional: user name for Basic authorisation (RFC 7617), NUL-terminated, at most 255 bytes, without a colon. It
+     * is told to the host and port of `url` only, wherever redirects lead.
+     */
+    const char *user;
+    /** Its password; NULL: an empty one. */
+    const char *password;
+    /**
+     * Optional: further fields of the request, NUL-terminated, at most 2048 bytes: lines "Name: value" with a line
+     * feed, or CR and LF, between them. They are told to the host and port of `url` only.
+     */
+    const char *fields;
+    /**
+     * Optional: what `lace_http_validator` told when the bytes before `offset` came. If the file is another one by
+     * now, the operation fails with `LACE_ESTALE` and the sink gets nothing.
+     */
+    const char *if_range;
+    /** First byte; the sink's first byte is that one. */
+    uint64_t offset;
+    /** Most bytes; default: all that follow. */
+    uint64_t len;
+    /** How long the server may say nothing, in milliseconds; 0: 30000. */
+    uint32_t timeout_ms;
+    /**
+     * Connections that may break before the transfer fails, 0 to 255; each mebibyte that comes makes up for all
+     * before; default: 8.
+     */
+    uint32_t retries;
+    /** How long a `write` sink may take nothing before the transfer fails, in milliseconds; 0: 120000. */
+    uint32_t sink_stall_ms;
+    /** 1: the connection is not kept for the next operation. */
+    uint32_t close;
+    /** Optional: bytes that have come, of those that will, if the server tells it. */
+    lace_progress progress;
+    /** Optional. */
+    lace_done done;
+    /** Passed to both. */
+    void *ctx;
+};
+
+/**
+ * Sets up `*http`, `size` being `sizeof *http`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_http_init(struct lace_http *http, size_t size);
+
+/**
+ * Starts to fetch a file, or a part of it, into `*sink`. The operation's result is the number of bytes: fewer than
+ * `len` only where the file ends. When it failed, as many bytes of a memory sink as its progress says are those of the
+ * file; the others are undefined.
+ *
+ * Returns the operation; `LACE_EFAULT`, also for memory of the sink that contains address 0, wraps, or overlaps the
+ * stack's; `LACE_EINVAL`: a URL that is none, fields or a validator that cannot be, numbers out of range;
+ * `LACE_ENAMETOOLONG`; `LACE_EMSGSIZE`: too many fields; `LACE_EOPNOTSUPP`: an `https` URL; `LACE_EAFNOSUPPORT`: an IPv6 address;
+ * `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`, `LACE_EACCES`,
+ * `LACE_EREMOTEIO` and others for the status that the server gives (see its detail, `lace_http_status` and
+ * `lace_http_field`); with what looking the name up and opening the connection fail with; `LACE_EMFILE`:
+ * `lace_config.http_jobs` or `tcp_connections` is reached; `LACE_ETIMEDOUT`; `LACE_ENODATA`: the body ended before the
+ * length that was promised, or the file before `offset`; `LACE_ESTALE`: the file changed between two parts;
+ * `LACE_ELOOP`: too many redirects; `LACE_EFBIG`: the sink is too small, or the length is no file's; `LACE_EMSGSIZE`:
+ * the response's head is longer than 4096 bytes or has more than 64 fields; `LACE_EOPNOTSUPP`: the body is compressed,
+ * or a redirect leads to another scheme; `LACE_EPROTO`: the detail says how the server broke the protocol;
+ * `LACE_ECONNRESET`; `LACE_ETIME`: the sink stalled; what the sink said.
+ */
+lace_op lace_http_get_start(lace_stack *net,
+                            const struct lace_http *http,
+                            const struct lace_sink *sink);
+
+/**
+ * Starts to ask what would be said of a file, without its bytes (method HEAD); `offset`, `len` and `if_range` do not
+ * count. The operation's result is the file's length, 0 if the server does not tell; see `lace_http_field` too.
+ *
+ * Returns as `lace_http_get_start`.
+ */
+lace_op lace_http_head_start(lace_stack *net, const struct lace_http *http);
+
+/**
+ * The status code of the last response, such as 200; after redirects, of the response that they led to.
+ *
+ * Returns that; `LACE_EAGAIN` before a response came; `LACE_EINVAL` for an operation of another kind; `LACE_EBADF`,
+ * `LACE_EBUSY`.
+ */
+int lace_http_status(lace_stack *net, lace_op op);
+
+/**
+ * Writes the value of the first field `name` of the last response's head, such as "Content-Type", NUL-terminated, to
+ * the `size` bytes at `text`, cut to fit. With NULL for `name` the whole head, lines with CR and LF at their ends.
+ * `text` may be NULL if `size` is 0. Bytes are as the server sent them. Readable until the operation is closed.
+ *
+ * Returns the length of the whole value without the NUL; `LACE_ENOENT`: there is no such field; `LACE_EAGAIN` before a
+ * response came; `LACE_EFAULT`; `LACE_EMSGSIZE`: a name of more than 64 bytes; `LACE_EINVAL` for an operation of
+ * another kind; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_http_field(lace_stack *net, lace_op op, const char *name, char *text, size_t size);
+
+/**
+ * Writes what tells this state of the file from others, a strong entity tag or a date, NUL-terminated, to the `size`
+ * bytes at `text`: what `lace_http.if_range` wants when the rest of the file is fetched later. 129 bytes are always
+ * enough. Readable until the operation is closed, also when it failed.
+ *
+ * Returns its length without the NUL; `LACE_ENOENT`: the server told none, or no response came; `LACE_EMSGSIZE`: too
+ * little room; `LACE_EFAULT`; `LACE_EINVAL` for an operation of another kind; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_http_validator(lace_stack *net, lace_op op, char *text, size_t size);
 
 /* ----------------------------------------------------------------------------
  * Statistics

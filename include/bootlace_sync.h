@@ -232,6 +232,18 @@ static inline int64_t lace_nfs_list(lace_stack *net, const struct lace_mount *mo
 	return lace_op_finish(net, lace_nfs_list_start(net, mount, path, sink, 0, (void *)0));
 }
 
+/* Fetches a file: see lace_http_get_start. Returns its bytes or why not. */
+static inline int64_t lace_http_get(lace_stack *net, const struct lace_http *http, const struct lace_sink *sink)
+{
+	return lace_op_finish(net, lace_http_get_start(net, http, sink));
+}
+
+/* Asks how long a file is: see lace_http_head_start. Returns that, 0 if it is not told, or why not. */
+static inline int64_t lace_http_head(lace_stack *net, const struct lace_http *http)
+{
+	return lace_op_finish(net, lace_http_head_start(net, http));
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -46,6 +46,9 @@ pub struct EngineMemory<'a, H: Host> {
     /// TCP's.
     #[cfg(feature = "tcp")]
     pub tcp: TcpMemory<'a, H>,
+    /// What HTTP operations work in, one for each until it is closed.
+    #[cfg(feature = "http")]
+    pub http: &'a mut [super::http::Job],
     /// What NFS operations work in, one for each that runs.
     #[cfg(feature = "nfs")]
     pub nfs: &'a mut [super::nfs::Job],
@@ -59,6 +62,9 @@ pub struct Shared<'a> {
     pub dhcp: &'a mut [dhcp::Client],
     /// Name servers and names.
     pub resolver: Resolver<'a>,
+    /// HTTP's.
+    #[cfg(feature = "http")]
+    pub http: super::http::Shared<'a>,
     /// NFS's.
     #[cfg(feature = "nfs")]
     pub nfs: super::nfs::Shared<'a>,
@@ -202,6 +208,8 @@ impl<'a, H: Host> Engine<'a, H> {
                 #[cfg(feature = "dhcp")]
                 dhcp: memory.dhcp,
                 resolver: Resolver::new(memory.names),
+                #[cfg(feature = "http")]
+                http: super::http::Shared::new(memory.http),
                 #[cfg(feature = "nfs")]
                 nfs: super::nfs::Shared::new(memory.nfs),
                 #[cfg(feature = "tftp")]
@@ -238,6 +246,9 @@ impl<'a, H: Host> Engine<'a, H> {
     #[cfg(feature = "tcp")]
     #[inline]
     fn tcp_deadline(&self) -> Instant {
+        #[cfg(feature = "http")]
+        return self.tcp.deadline().min(self.shared.http.deadline());
+        #[cfg(not(feature = "http"))]
         self.tcp.deadline()
     }
 
@@ -313,6 +324,8 @@ impl<'a, H: Host> Engine<'a, H> {
         self.stack.tick();
         let wake = core::mem::take(&mut self.stack.wake);
         self.tick_dhcp(wake);
+        #[cfg(feature = "http")]
+        self.shared.http.tick(&mut self.tcp, &mut self.stack);
         #[cfg(feature = "tcp")]
         self.tcp.poll(&mut self.stack, wake);
         let mut around = around!(self);

@@ -18,6 +18,8 @@ pub mod dns;
 pub mod engine;
 #[cfg(feature = "tftp")]
 pub mod file;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "nfs")]
 pub mod nfs;
 pub mod operation;

@@ -156,7 +156,7 @@ impl<'a, H: Host> Cx<'_, 'a, H> {
     }
 }
 
-/// A client's state machine. After every call but `place`, `cancel` and `end` it is polled.
+/// A client's state machine. After every call but `place`, `cancel` and `forget` it is polled.
 pub trait Operation<H: Host> {
     /// Does what is due: sends, times out, ends.
     fn poll(&mut self, cx: &mut Cx<'_, '_, H>) -> Step;
@@ -216,6 +216,11 @@ pub trait Operation<H: Host> {
     fn cancel(&mut self, cx: &mut Cx<'_, '_, H>) {
         let _ = cx;
     }
+
+    /// The operation has ended, and its result is no longer wanted: gives back what was kept for it.
+    fn forget(&mut self, cx: &mut Cx<'_, '_, H>) {
+        let _ = cx;
+    }
 }
 
 /// A client that does nothing and fails at once.
@@ -260,6 +265,10 @@ impl<H: Host> Operation<H> for std::boxed::Box<dyn Operation<H>> {
 
     fn cancel(&mut self, cx: &mut Cx<'_, '_, H>) {
         (**self).cancel(cx);
+    }
+
+    fn forget(&mut self, cx: &mut Cx<'_, '_, H>) {
+        (**self).forget(cx);
     }
 }
 

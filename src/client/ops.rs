@@ -20,6 +20,9 @@ pub enum Client<H: Host> {
     /// DNS.
     #[cfg(feature = "dns")]
     Dns(super::dns::op::Dns<H>),
+    /// HTTP.
+    #[cfg(feature = "http")]
+    Http(super::http::Get<H>),
     /// Ping.
     #[cfg(feature = "ping")]
     Ping(super::ping::Ping<H>),
@@ -65,6 +68,8 @@ macro_rules! each_client {
             Client::Dhcp($c) => $call,
             #[cfg(feature = "dns")]
             Client::Dns($c) => $call,
+            #[cfg(feature = "http")]
+            Client::Http($c) => $call,
             #[cfg(feature = "ping")]
             Client::Ping($c) => $call,
             #[cfg(any(test, feature = "sim"))]
@@ -97,9 +102,11 @@ pub(super) use each_client;
 impl<H: Host> Client<H> {
     /// The connection it waits for.
     pub fn connection(&self, shared: &Shared<'_>) -> Option<Key> {
-        // Without NFS nothing of what is shared is needed.
+        // Without NFS and HTTP nothing of what is shared is needed.
         let _ = shared;
         match self {
+            #[cfg(feature = "http")]
+            Client::Http(c) => c.connection(shared),
             #[cfg(feature = "nfs")]
             Client::NfsAttach(c) => c.connection(shared),
             #[cfg(feature = "nfs")]
@@ -361,28 +368,41 @@ impl<'a, H: Host> Ops<'a, H> {
     /// # Errors
     /// [`Error::BadHandle`].
     pub fn cancel(&mut self, key: Key, why: Error, around: &mut Surroundings<'_, 'a, H>) -> Result<()> {
-        let op = self.slots.get_mut(key).ok_or(Error::BadHandle)?;
+        let op = self.slots.get(key).ok_or(Error::BadHandle)?;
         if matches!(op.step, Step::Done(_)) {
             return Ok(());
         }
         let index = key.index as u8;
+        self.with(key, around, |client, cx| each_client!(client, c => c.cancel(cx)));
+        if let Some(op) = self.slots.get_mut(key) {
+            op.step = Step::Done(Err(why));
+            op.done_news = true;
+        }
+        self.any_news = true;
+        around.udp.close_client(index);
+        around.stack.landing.end_claims(index);
+        Ok(())
+    }
+
+    /// Calls `handler` on an operation, running or not.
+    fn with(
+        &mut self,
+        key: Key,
+        around: &mut Surroundings<'_, 'a, H>,
+        handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>),
+    ) {
+        let Some(op) = self.slots.get_mut(key) else { return };
         let mut cx = Cx {
             stack: around.stack,
             udp: around.udp,
             #[cfg(feature = "tcp")]
             tcp: around.tcp,
             shared: around.shared,
-            op: index,
+            op: key.index as u8,
             progress: &mut op.progress,
             detail: &mut op.detail,
         };
-        each_client!(&mut op.client, c => c.cancel(&mut cx));
-        op.step = Step::Done(Err(why));
-        op.done_news = true;
-        self.any_news = true;
-        around.udp.close_client(index);
-        around.stack.landing.end_claims(index);
-        Ok(())
+        handler(&mut op.client, &mut cx);
     }
 
     /// Closes an operation, cancelling it first if it still runs; its handle is stale from now on.
@@ -391,6 +411,7 @@ impl<'a, H: Host> Ops<'a, H> {
     /// [`Error::BadHandle`].
     pub fn close(&mut self, key: Key, around: &mut Surroundings<'_, 'a, H>) -> Result<()> {
         self.cancel(key, Error::Cancelled, around)?;
+        self.with(key, around, |client, cx| each_client!(client, c => c.forget(cx)));
         self.slots.remove(key);
         Ok(())
     }

@@ -83,6 +83,8 @@ pub struct Layout {
     dhcp: usize,
     #[cfg(feature = "tcp")]
     tcp: TcpLayout,
+    #[cfg(feature = "http")]
+    http: usize,
     #[cfg(feature = "nfs")]
     nfs: usize,
     staging_bytes: usize,
@@ -147,6 +149,8 @@ impl Layout {
         let dhcp = r.take::<crate::client::dhcp::Client>(c.nics);
         #[cfg(feature = "tcp")]
         let tcp = TcpLayout::of(&mut r, c);
+        #[cfg(feature = "http")]
+        let http = r.take::<crate::client::http::Job>(c.http_jobs);
         #[cfg(feature = "nfs")]
         let nfs = r.take::<crate::client::nfs::Job>(c.nfs_jobs);
         let staging_bytes = r.bytes((c.reassembly_buffers as usize).saturating_mul(staging_len(c)), 8);
@@ -186,6 +190,8 @@ impl Layout {
             dhcp,
             #[cfg(feature = "tcp")]
             tcp,
+            #[cfg(feature = "http")]
+            http,
             #[cfg(feature = "nfs")]
             nfs,
             staging_bytes,
@@ -366,6 +372,8 @@ pub unsafe fn carve(
             names: block.values(l.names, config.dns_names, |_| Cached::FREE),
             #[cfg(feature = "tcp")]
             tcp: l.tcp.carve(&block, config),
+            #[cfg(feature = "http")]
+            http: block.values(l.http, config.http_jobs, |_| crate::client::http::Job::new()),
             #[cfg(feature = "nfs")]
             nfs: block.values(l.nfs, config.nfs_jobs, |_| crate::client::nfs::Job::new()),
         };

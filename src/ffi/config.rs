@@ -29,6 +29,7 @@
 //! | `tcp_ranges` | 8 | 32 | ranges received out of order that each connection keeps; 0: none is kept |
 //! | `tcp_pages` | 0 | 16 | pages of files lent to NICs at a time, of all connections; a file in memory takes one |
 //! | `nfs_jobs` | 0 | 3 | NFS operations that run at a time, open files among them |
+//! | `http_jobs` | 0 | 3 | HTTP operations that run, or wait to be closed, at a time |
 //! | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
 //!
 //! Each operation has its own knobs in the struct that starts it; 0 stands for the default everywhere.
@@ -81,6 +82,8 @@ pub struct lace_config {
     pub reassembly_timeout_ms: u32,
     /// NFS operations at a time, open files among them.
     pub nfs_jobs: u16,
+    /// HTTP operations at a time.
+    pub http_jobs: u16,
     /// TCP connections.
     pub tcp_connections: u16,
     /// TCP listeners.
@@ -91,6 +94,8 @@ pub struct lace_config {
     pub tcp_ranges: u16,
     /// Pages lent to NICs at a time, of all connections.
     pub tcp_pages: u16,
+    /// 0.
+    pub reserved: u16,
     /// Bytes of each connection's receive ring.
     pub tcp_receive_bytes: u32,
     /// Bytes of each connection's send ring.
@@ -119,11 +124,13 @@ impl lace_config {
         reassembly_bytes: 9216,
         reassembly_timeout_ms: 30_000,
         nfs_jobs: 0,
+        http_jobs: 0,
         tcp_connections: 0,
         tcp_listeners: 0,
         tcp_segments: 64,
         tcp_ranges: 8,
         tcp_pages: 0,
+        reserved: 0,
         tcp_receive_bytes: 8192,
         tcp_send_bytes: 8192,
     };
@@ -144,6 +151,7 @@ impl lace_config {
         reassembly_buffers: 2,
         dns_names: 16,
         nfs_jobs: 3,
+        http_jobs: 3,
         tcp_connections: 4,
         tcp_listeners: 2,
         tcp_ranges: 32,
@@ -167,7 +175,8 @@ impl lace_config {
             && self.reassembly_bytes <= 65_535
             && usize::from(self.tcp_connections) <= MAX_PLACES
             && usize::from(self.tcp_listeners) <= MAX_PLACES
-            && self.tcp_segments >= 8;
+            && self.tcp_segments >= 8
+            && self.reserved == 0;
         if sound { Ok(()) } else { Err(LACE_EINVAL) }
     }
 }
@@ -183,7 +192,7 @@ unsafe impl Sized32 for lace_config {
 /// `LACE_STACK_SIZE_TFTP` of `overview.h` for this machine.
 const STACK_SIZE_TFTP: usize = if size_of::<usize>() > 4 { 8704 } else { 8192 };
 /// `LACE_STACK_SIZE_FULL` of `overview.h` for this machine.
-const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 187_392 } else { 182_784 };
+const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 203_776 } else { 199_168 };
 const _: () = assert!(Layout::of(&lace_config::TFTP).total <= STACK_SIZE_TFTP, "LACE_STACK_SIZE_TFTP is enough");
 const _: () = assert!(Layout::of(&lace_config::FULL).total <= STACK_SIZE_FULL, "LACE_STACK_SIZE_FULL is enough");
 
@@ -274,6 +283,7 @@ mod tests {
             lace_config { reassembly_bytes: 65_536, ..good },
             lace_config { tcp_connections: 2049, ..good },
             lace_config { tcp_segments: 7, ..good },
+            lace_config { reserved: 1, ..good },
             lace_config { size: 4, ..good },
             lace_config { udp_queues: 4, udp_queue_bytes: u32::MAX, ..good },
         ] {

@@ -18,6 +18,8 @@ pub mod dns;
 pub mod file;
 pub mod hook;
 pub mod host;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "dns")]
 pub mod lookup;
 pub mod net;

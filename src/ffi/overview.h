@@ -66,4 +66,4 @@ typedef struct lace_stack lace_stack;
  * and a smaller one. lace_stack_size says exactly how many a configuration takes.
  */
 #define LACE_STACK_SIZE_TFTP (sizeof(void *) > 4 ? 8704u : 8192u)
-#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 187392u : 182784u)
+#define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 203776u : 199168u)

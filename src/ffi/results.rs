@@ -97,6 +97,7 @@ pub(super) const fn code(error: Error) -> i32 {
     match error {
         Error::Invalid => LACE_EINVAL,
         Error::Again => LACE_EAGAIN,
+        Error::AddressFamily => LACE_EAFNOSUPPORT,
         Error::NoSlot => LACE_EMFILE,
         Error::NoMemory => LACE_ENOMEM,
         Error::InUse => LACE_EADDRINUSE,

@@ -3,6 +3,8 @@
 
 pub mod blocks;
 pub mod host;
+#[cfg(feature = "http")]
+pub mod http_server;
 pub mod link;
 #[cfg(feature = "nfs")]
 pub mod nfs_server;

@@ -123,6 +123,8 @@ pub fn memory<H: Host>(limits: &Limits) -> EngineMemory<'static, H> {
             listeners: leak(limits.tcp, || Slot::EMPTY),
             pages: leak(32, || crate::tcp::PageSlot::EMPTY),
         },
+        #[cfg(feature = "http")]
+        http: leak(limits.ops, crate::client::http::Job::new),
         #[cfg(feature = "nfs")]
         nfs: leak(limits.ops, crate::client::nfs::Job::new),
     }

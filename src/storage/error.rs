@@ -19,6 +19,8 @@ pub enum Error {
     AddressNotOurs,
     /// No route leads to the destination.
     NetworkUnreachable,
+    /// An address of a family that is not supported.
+    AddressFamily,
     /// The next hop does not answer, or a router said that the host cannot be reached.
     HostUnreachable,
     /// The peer said that nothing listens there.

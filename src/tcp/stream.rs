@@ -1,6 +1,6 @@
 //! A byte stream as clients see it: HTTP and NFS over TCP now, TLS later. What carries it is for the implementation.
 
-use super::{Tcp, Ticket};
+use super::{Events, Tcp, Ticket};
 use crate::stack::Stack;
 use crate::storage::error::{Error, Result};
 use crate::storage::host::{Host, SourceOf};
@@ -36,6 +36,9 @@ pub trait ByteStream<H: Host> {
     fn received(&self) -> Result<Option<usize>>;
     /// Takes the region at the front back, full or not; bytes that had come in order.
     fn take_back(&mut self) -> Result<usize>;
+    /// Whether nothing more will come; what has come can still be read. `None`: more may come. Within: the peer has
+    /// finished, or why the stream was ended before that.
+    fn ended(&self) -> Option<Result<()>>;
     /// Whether the peer has finished and everything was read.
     ///
     /// # Errors
@@ -91,6 +94,17 @@ impl<H: Host> ByteStream<H> for TcpStream<'_, '_, H> {
 
     fn take_back(&mut self) -> Result<usize> {
         Ok(self.tcp.finish_region(self.stack, self.key)?.map_or(0, |region| region.filled))
+    }
+
+    fn ended(&self) -> Option<Result<()>> {
+        match self.tcp.readiness(self.key) {
+            Ok(now) if now.contains(Events::FINISHED) => Some(Ok(())),
+            Ok(now) if now.contains(Events::CLOSED) => {
+                Some(Err(self.tcp.error(self.key).ok().flatten().unwrap_or(Error::ConnectionReset)))
+            }
+            Ok(_) => None,
+            Err(e) => Some(Err(e)),
+        }
     }
 
     fn is_finished(&self) -> Result<bool> {
