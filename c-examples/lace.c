@@ -21,7 +21,7 @@ static const struct {
 	{ "dns", lace_cmd_dns, "dns [--timeout MS] NAME" },
 	{ "nfs", lace_cmd_nfs,
 	  "nfs get [--tcp | --udp] [-r READSIZE] [-d DEPTH] [--offset N] [--length N] [--timeout MS] [-o FILE] [--sha256]\n"
-	  "                       [--room BYTES] HOST:EXPORT PATH\n"
+	  "                       [--room BYTES] [--piece BYTES [--readahead BYTES]] HOST:EXPORT PATH\n"
 	  "  nfs ls | stat | cat [--tcp | --udp] HOST:EXPORT PATH\n"
 	  "  nfs exports [--tcp | --udp] HOST" },
 	{ "http", lace_cmd_http, "http get [-o FILE [--resume]] [--range FIRST-[LAST]] [-u USER:PASSWORD] [-H FIELD] [-t MS] [-r RETRIES] [--redirects N] [--sha256] [--room BYTES] URL | http head URL" },

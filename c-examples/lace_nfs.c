@@ -17,7 +17,7 @@ struct request {
 	struct lace_nfs nfs;
 	struct lace_nfs_get get;
 	const char *path, *output;
-	size_t room;
+	size_t room, piece, readahead;
 	int hash;
 };
 
@@ -26,7 +26,8 @@ static const struct option long_options[] = {
 	{ "tcp", no_argument, NULL, 't' },          { "udp", no_argument, NULL, 'u' },
 	{ "offset", required_argument, NULL, 'O' }, { "length", required_argument, NULL, 'L' },
 	{ "room", required_argument, NULL, 'R' },   { "timeout", required_argument, NULL, 'T' },
-	{ "sha256", no_argument, NULL, 'H' },
+	{ "sha256", no_argument, NULL, 'H' },       { "piece", required_argument, NULL, 'P' },
+	{ "readahead", required_argument, NULL, 'A' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -40,6 +41,7 @@ static int parse(struct request *q, int argc, char **argv, int operands)
 	lace_nfs_init(&q->nfs, sizeof q->nfs);
 	lace_nfs_get_init(&q->get, sizeof q->get);
 	q->room = ROOM;
+	q->readahead = 1u << 18;
 	while ((c = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
 		switch (c) {
 		case 't':
@@ -71,6 +73,12 @@ static int parse(struct request *q, int argc, char **argv, int operands)
 			break;
 		case 'H':
 			q->hash = 1;
+			break;
+		case 'P':
+			q->piece = tool_number(optarg, 1, ROOM);
+			break;
+		case 'A':
+			q->readahead = tool_number(optarg, 512, ROOM);
 			break;
 		default:
 			return 1;
@@ -133,14 +141,55 @@ static int save(const char *path, const void *data, size_t len)
 	return bad;
 }
 
+/* Reads a file as a file system driver would: in pieces, one after the other. */
+static int64_t read_pieces(struct tool *tool, const struct request *q, char *to)
+{
+	void *ahead = memory(q->readahead);
+	lace_file file = lace_nfs_open_start(tool->net, &q->get, ahead, q->readahead);
+	int64_t n = lace_file_wait(tool->net, file);
+	size_t sum = 0;
+
+	while (n >= 0 && sum < q->room) {
+		size_t piece = q->room - sum < q->piece ? q->room - sum : q->piece;
+
+		n = lace_file_read(tool->net, file, to + sum, piece);
+		if (n <= 0)
+			break;
+		sum += (size_t)n;
+	}
+	if (n < 0)
+		tool_failed_op(tool, q->path, file, n);
+	else
+		tool_done(tool, (int64_t)sum);
+	if (file >= 0)
+		lace_file_close(tool->net, file);
+	munmap(ahead, q->readahead);
+	return n < 0 ? n : (int64_t)sum;
+}
+
+static int64_t read_whole(struct tool *tool, struct request *q, void *to)
+{
+	struct lace_sink sink;
+	lace_op op;
+	int64_t n;
+
+	q->get.progress = tool_progress;
+	q->get.ctx = tool;
+	lace_sink_memory(&sink, sizeof sink, to, q->room);
+	op = lace_nfs_get_start(tool->net, &q->get, &sink);
+	n = finish(tool, q->path, op);
+	if (n >= 0)
+		tool_done(tool, n);
+	lace_op_close(tool->net, op);
+	return n;
+}
+
 static int get(struct tool *tool, int argc, char **argv)
 {
 	struct lace_mount m;
-	struct lace_sink sink;
 	struct request q;
 	char hex[65];
 	void *room;
-	lace_op op;
 	int64_t n;
 	int rc = 1;
 
@@ -148,14 +197,9 @@ static int get(struct tool *tool, int argc, char **argv)
 		return 2;
 	if (mount(tool, &q, &m) || !(room = memory(q.room)))
 		return 1;
-	q.get.progress = tool_progress;
-	q.get.ctx = tool;
-	lace_sink_memory(&sink, sizeof sink, room, q.room);
 	tool_begin(tool);
-	op = lace_nfs_get_start(tool->net, &q.get, &sink);
-	n = finish(tool, q.path, op);
+	n = q.piece ? read_pieces(tool, &q, room) : read_whole(tool, &q, room);
 	if (n >= 0) {
-		tool_done(tool, n);
 		printf("transport %s\n", m.transport == LACE_NFS_TCP ? "tcp" : "udp");
 		rc = q.output && save(q.output, room, (size_t)n);
 		if (q.hash) {
@@ -163,7 +207,6 @@ static int get(struct tool *tool, int argc, char **argv)
 			printf("sha256 %s\n", hex);
 		}
 	}
-	lace_op_close(tool->net, op);
 	munmap(room, q.room);
 	return rc;
 }

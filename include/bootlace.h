@@ -2113,21 +2113,6 @@ typedef lace_op lace_file;
 lace_file lace_file_open_start(lace_stack *net, const struct lace_tftp_get *get, void *readahead, size_t len);
 
 /**
- * Opens the file that `*get` names on an NFS export. The position is `offset` at first; `get->len` and
- * `sink_stall_ms` do not matter. `progress` and `done` are called as for a transfer; `done` when it was closed by an
- * error. The `len` bytes at `readahead`, at least 512, are *lent until* the file is closed; 256 KiB make reading in order
- * run at full speed, less does elsewhere. Each open file takes one of `lace_config.nfs_jobs`, and over TCP a
- * connection.
- *
- * Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; `LACE_ENOMEM`: too little
- * memory; else as `lace_nfs_get_start`.
- */
-lace_file lace_nfs_open_start(lace_stack *net,
-                              const struct lace_nfs_get *get,
-                              void *readahead,
-                              size_t len);
-
-/**
  * Begins to read `len` bytes from the file's position on into the memory at `buffer`, *lent until* the read has
  * ended.
  *
@@ -2466,6 +2451,21 @@ int lace_nfs_get_init(struct lace_nfs_get *get, size_t size);
  * stalled; what the sink said.
  */
 lace_op lace_nfs_get_start(lace_stack *net, const struct lace_nfs_get *get, const struct lace_sink *sink);
+
+/**
+ * Opens the file that `*get` names on an NFS export. The position is `offset` at first; `get->len` and
+ * `sink_stall_ms` do not matter. `progress` and `done` are called as for a transfer; `done` when it was closed by an
+ * error. The `len` bytes at `readahead`, at least 512, are *lent until* the file is closed; 256 KiB make reading in order
+ * run at full speed, less does elsewhere. Each open file takes one of `lace_config.nfs_jobs`, and over TCP a
+ * connection.
+ *
+ * Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; `LACE_ENOMEM`: too little
+ * memory; else as `lace_nfs_get_start`.
+ */
+lace_file lace_nfs_open_start(lace_stack *net,
+                              const struct lace_nfs_get *get,
+                              void *readahead,
+                              size_t len);
 
 /**
  * Starts to ask for the attributes of a file, or, with `follow` 0, of the link that the path may name. The

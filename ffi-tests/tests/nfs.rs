@@ -215,3 +215,26 @@ fn three_hundred_mebibytes_over_udp_and_tcp() {
         get(&lab, &root, options, &file, 2 * LIMIT);
     }
 }
+
+/// Two files open at once, read here and there by `ffi-tests/lab/nfs_files.c`.
+#[test]
+fn files_read_in_pieces() {
+    let Some((lab, root)) = lab("files_read_in_pieces") else { return };
+    let files = [make(&root, 5_000_001), make(&root, 777_777)];
+    let large = make(&root, 16 * MIB);
+    let _server = Ganesha::new(&root).start(&lab);
+    let program = bootlace_lab::programs::with_card("nfs_files", &["ffi-tests/lab/nfs_files.c"]);
+    for transport in ["udp", "tcp"] {
+        let mut c = std::process::Command::new(&program);
+        c.args(["tap0", bootlace_lab::CLIENT, SERVER]).arg(&root);
+        c.args([&files[0].name, &files[1].name, transport]);
+        let done = lab.run(c, LIMIT).ok();
+        assert!(done.stdout.contains("800 reads of two files"), "{}", done.stdout);
+        for options in
+            ["--piece 4096", "--piece 4096 --readahead 16384", "--piece 100000 --readahead 512", "--piece 1000000"]
+        {
+            let file = if options.contains("512") { &files[1] } else { &large };
+            get(&lab, &root, &format!("--{transport} {options}"), file, LIMIT);
+        }
+    }
+}

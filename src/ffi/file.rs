@@ -4,21 +4,23 @@
 //! ahead of the reader into memory that the reader lends. From TFTP, what fits the reader's own buffer lands there
 //! directly. An open file is an operation: `lace_op_detail` says why it failed, `lace_op_close` closes it.
 
-use super::addr::text;
 use super::guard::{enter, lace_stack};
-use super::op::{Notify, lace_op, start};
+use super::op::lace_op;
 use super::region::Region;
 use super::results::{LACE_EAGAIN, LACE_EBADF, LACE_EINTR, LACE_EINVAL, LACE_ENODATA, code, status};
 use super::run::block;
-use super::sink::CText;
-use super::structs::read;
-#[cfg(feature = "tftp")]
-use super::tftp::{MAX_PATH, lace_tftp_get};
-#[cfg(feature = "tftp")]
-use crate::client::file::{File, Request};
-use crate::client::ops::Client;
 use crate::client::reader::Reader;
 use core::ffi::{c_int, c_void};
+#[cfg(feature = "tftp")]
+use {
+    super::addr::text,
+    super::op::{Notify, start},
+    super::sink::CText,
+    super::structs::read,
+    super::tftp::{MAX_PATH, lace_tftp_get},
+    crate::client::file::{File, Request},
+    crate::client::ops::Client,
+};
 
 /// Names an open file: an operation.
 pub type lace_file = lace_op;
@@ -49,39 +51,6 @@ pub unsafe extern "C" fn lace_file_open_start(
             readahead: Region::new(readahead, len, &net.arena)?,
         };
         File::new(request).map(Client::File).map_err(code)
-    })
-}
-
-/// Opens the file that `*get` names on an NFS export. The position is `offset` at first; `get->len` and
-/// `sink_stall_ms` do not matter. `progress` and `done` are called as for a transfer; `done` when it was closed by an
-/// error. The `len` bytes at `readahead`, at least 512, are *lent until* the file is closed; 256 KiB make reading in order
-/// run at full speed, less does elsewhere. Each open file takes one of `lace_config.nfs_jobs`, and over TCP a
-/// connection.
-///
-/// Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; `LACE_ENOMEM`: too little
-/// memory; else as `lace_nfs_get_start`.
-#[cfg(feature = "nfs")]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn lace_nfs_open_start(
-    net: *mut lace_stack,
-    get: *const super::nfs::lace_nfs_get,
-    readahead: *mut c_void,
-    len: usize,
-) -> lace_file {
-    use crate::client::nfs;
-    let get = match read(get) {
-        Ok(get) => get,
-        Err(code) => return code,
-    };
-    start(net, Notify { progress: get.progress, done: get.done, ctx: get.ctx }, |net, _| {
-        let request = nfs::file::Request {
-            mount: super::nfs::mount_at(get.mount)?,
-            path: CText::new(text(get.path, nfs::MAX_PATH)?),
-            position: get.offset,
-            tuning: get.tuning()?,
-            readahead: Region::new(readahead, len, &net.arena)?,
-        };
-        nfs::File::new(request).map(Client::NfsFile).map_err(code)
     })
 }
 

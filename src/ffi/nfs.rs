@@ -5,15 +5,18 @@
 //! followed.
 
 use super::addr::{lace_ip, lace_peer, text};
+use super::file::lace_file;
 use super::guard::{enter, lace_stack};
 use super::op::{Notify, lace_done, lace_op, lace_progress, start};
+use super::region::Region;
 use super::results::{LACE_EAGAIN, LACE_EBADF, LACE_EINVAL, code, status};
 use super::sink::{CText, lace_sink, sink_at};
 use super::structs::{Sized32, init, read, writable, write};
 use crate::client::nfs::attach::{Request as AttachRequest, Task};
+use crate::client::nfs::file::Request as FileRequest;
 use crate::client::nfs::get::Request as GetRequest;
 use crate::client::nfs::query::{Ask, RECORD, Request as QueryRequest};
-use crate::client::nfs::{Attach, Get, MAX_PATH, Mount, Query, Transport, Tuning};
+use crate::client::nfs::{Attach, File, Get, MAX_PATH, Mount, Query, Transport, Tuning};
 use crate::client::ops::Client;
 use crate::client::rpc::User;
 use crate::storage::time::Duration;
@@ -140,7 +143,7 @@ unsafe impl Sized32 for lace_mount {
 /// Longest path of an export in bytes.
 const MAX_EXPORT: usize = 1024;
 
-pub(super) fn mount_at(mount: *const lace_mount) -> Result<Mount<CText>, i32> {
+fn mount_at(mount: *const lace_mount) -> Result<Mount<CText>, i32> {
     let m = read(mount)?;
     let root = m.root.get(..m.root_len as usize).ok_or(LACE_EINVAL)?;
     let path = if m.path.is_null() { &[] } else { text(m.path, MAX_EXPORT)? };
@@ -336,7 +339,7 @@ unsafe impl Sized32 for lace_nfs_get {
 }
 
 impl lace_nfs_get {
-    pub(super) fn tuning(&self) -> Result<Tuning, i32> {
+    fn tuning(&self) -> Result<Tuning, i32> {
         if self.reserved != 0 {
             return Err(LACE_EINVAL);
         }
@@ -386,6 +389,37 @@ pub unsafe extern "C" fn lace_nfs_get_start(
             tuning: get.tuning()?,
         };
         Get::new(request).map(Client::NfsGet).map_err(code)
+    })
+}
+
+/// Opens the file that `*get` names on an NFS export. The position is `offset` at first; `get->len` and
+/// `sink_stall_ms` do not matter. `progress` and `done` are called as for a transfer; `done` when it was closed by an
+/// error. The `len` bytes at `readahead`, at least 512, are *lent until* the file is closed; 256 KiB make reading in order
+/// run at full speed, less does elsewhere. Each open file takes one of `lace_config.nfs_jobs`, and over TCP a
+/// connection.
+///
+/// Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; `LACE_ENOMEM`: too little
+/// memory; else as `lace_nfs_get_start`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lace_nfs_open_start(
+    net: *mut lace_stack,
+    get: *const lace_nfs_get,
+    readahead: *mut c_void,
+    len: usize,
+) -> lace_file {
+    let get = match read(get) {
+        Ok(get) => get,
+        Err(code) => return code,
+    };
+    start(net, Notify { progress: get.progress, done: get.done, ctx: get.ctx }, |net, _| {
+        let request = FileRequest {
+            mount: mount_at(get.mount)?,
+            path: CText::new(text(get.path, MAX_PATH)?),
+            position: get.offset,
+            tuning: get.tuning()?,
+            readahead: Region::new(readahead, len, &net.arena)?,
+        };
+        File::new(request).map(Client::NfsFile).map_err(code)
     })
 }
 

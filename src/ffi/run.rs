@@ -547,11 +547,12 @@ fn passes<R>(net: &lace_stack, mut ready: impl FnMut(&mut Core) -> Option<R>) ->
             && net.stopping() == Stop::No
         {
             let most = left.min(LOOK_LATEST.as_micros()) as u32;
-            // An upcall before may have ended what is waited for.
-            if net.access(|core| ready(core).is_none()) {
-                // SAFETY: as above.
-                net.upcall(Upcall::Other, || unsafe { idle(host.ctx, most) });
+            // An upcall before may have ended what is waited for; what came of it may be told only once.
+            if let Some(result) = net.access(&mut ready) {
+                return Ok(result);
             }
+            // SAFETY: as above.
+            net.upcall(Upcall::Other, || unsafe { idle(host.ctx, most) });
         }
     }
 }

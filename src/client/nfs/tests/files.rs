@@ -196,6 +196,29 @@ fn reads_anywhere_and_two_files_at_once() {
                     assert!(reader.end(f, &a).unwrap() == data[1000 + n * 3000..][..3000]);
                     assert!(reader.end(g, &b).unwrap() == inverse[200_000 + n * 5000..LEN.min(205_000 + n * 5000)]);
                 }
+                let mut state = 9;
+                let mut at = [0, 0];
+                for _ in 0..40 {
+                    let mut chance = |n: usize| crate::sim::host::splitmix(&mut state) as usize % n;
+                    let mut reads = Vec::new();
+                    for n in 0..2 {
+                        let file = [f, g][n];
+                        if chance(3) == 0 {
+                            at[n] = chance(LEN + 100);
+                        }
+                        reader.seek(file, at[n] as u64);
+                        let len = [1, 512, 4096, 70_000, 300_000][chance(5)];
+                        reads.push((len, reader.begin(file, len).unwrap()));
+                    }
+                    for n in [1, 0] {
+                        let (len, memory) = &reads[n];
+                        let right = &[&data, &inverse][n][at[n].min(LEN)..LEN.min(at[n] + len)];
+                        let got = reader.end([f, g][n], memory).unwrap();
+                        assert_eq!(got.len(), right.len(), "{len} bytes at {}", at[n]);
+                        assert!(got == right);
+                        at[n] += got.len();
+                    }
+                }
                 intact(&all);
                 intact(&others);
                 reader.rig.engine.close(f).unwrap();
