@@ -16,9 +16,10 @@
 #include <vsprintf.h>
 #include <watchdog.h>
 #ifdef CONFIG_LIB_UUID
-#include <uuid.h>
 #if LACE_NEW_TREE
 #include <u-boot/uuid.h>
+#else
+#include <uuid.h>
 #endif
 #endif
 

@@ -453,7 +453,7 @@ static void succeeded(void)
 int net_loop(enum proto_t protocol)
 {
 	enum net_loop_state before = net_state;
-	int rc;
+	int rc, again = 1;
 
 	bootstage_mark_name(BOOTSTAGE_ID_ETH_START, "eth_start");
 	if (protocol != PING)
@@ -479,12 +479,12 @@ int net_loop(enum proto_t protocol)
 			break;
 		net_boot_file_size = 0;
 		rc = run(protocol);
-		if (rc == LACE_EINTR) {
-			puts("\nAbort\n");
-			rc = -EINTR;
-			break;
-		}
-	} while (rc < 0 && net_start_again() == 0);
+		again = rc < 0 && rc != LACE_EINTR ? net_start_again() : 1;
+	} while (!again);
+	if (rc == LACE_EINTR || again == -EINTR) {
+		puts("\nAbort\n");
+		rc = -EINTR;
+	}
 	net_busy_flag = 0;
 	if (rc >= 0)
 		succeeded();

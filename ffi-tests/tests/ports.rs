@@ -29,10 +29,41 @@ fn barebox() -> PathBuf {
     .clone()
 }
 
+/// U-Boot's glue with a U-Boot of one file around it, as release 2023.01 has it, and as the tree of 2026 does (`new`).
+fn u_boot(new: bool) -> PathBuf {
+    static DONE: [OnceLock<PathBuf>; 2] = [OnceLock::new(), OnceLock::new()];
+    DONE[usize::from(new)]
+        .get_or_init(|| {
+            let library = library();
+            let glue = ["net-lace.c", "net-lace-load.c", "net-lace-ask.c"].map(|name| format!("c-examples/u-boot/{name}"));
+            let sources = ["ffi-tests/ports/u-boot/test.c", "ffi-tests/ports/u-boot/board.c", &glue[0], &glue[1], &glue[2]];
+            let args = [
+                "-std=gnu11",
+                "-Wno-pedantic",
+                "-Wno-pointer-sign",
+                "-Wno-unused-parameter",
+                "-Wno-sign-compare",
+                "-funsigned-char",
+                "-fno-common",
+                "-Iffi-tests/ports/u-boot",
+                "-Iffi-tests/ports/u-boot/include",
+                if new { "-DCONFIG_NET_LEGACY=1" } else { "-UCONFIG_NET_LEGACY" },
+                library.to_str().expect("UTF-8"),
+            ];
+            compile(if new { "port_u_boot_new" } else { "port_u_boot" }, &sources, &args)
+        })
+        .clone()
+}
+
+/// A test of U-Boot's glue for both trees.
+fn both(test: &str) {
+    run(u_boot(false), test);
+    run(u_boot(true), test);
+}
+
 /// Runs one test of the program.
 #[track_caller]
-fn run(test: &str) {
-    let program = barebox();
+fn run(program: PathBuf, test: &str) {
     let valgrind = Command::new("valgrind").arg("--version").output().is_ok_and(|o| o.status.success());
     let mut command = if valgrind {
         let mut c = Command::new("valgrind");
@@ -49,17 +80,18 @@ fn run(test: &str) {
 
 /// One test function for each test of the program.
 macro_rules! tests {
-    ($($name:ident = $test:literal),* $(,)?) => {
+    ($run:expr; $($name:ident = $test:literal),* $(,)?) => {
         $(
             #[test]
             fn $name() {
-                run($test);
+                $run($test);
             }
         )*
     };
 }
 
 tests! {
+    |test| run(barebox(), test);
     barebox_connections_know_the_way_when_they_are_opened = "open",
     barebox_hears_of_nobody_and_of_ctrl_c_in_time = "nobody",
     barebox_is_told_when_there_is_no_way = "no_way",
@@ -75,4 +107,16 @@ tests! {
     barebox_runs_out_of_memory = "no_memory",
     barebox_opens_in_a_receive_handler = "open_in_handler",
     barebox_helpers_and_settings = "helpers",
+}
+
+tests! {
+    both;
+    u_boot_loads_and_says_so = "tftpboot",
+    u_boot_does_as_its_environment_says = "environment",
+    u_boot_saves = "tftpput",
+    u_boot_asks_for_addresses_names_and_the_time = "questions",
+    u_boot_returns_when_a_key_is_pressed = "keys",
+    u_boot_refuses_what_has_no_place = "refused",
+    u_boot_tries_again_on_the_next_card = "retries",
+    u_boot_hands_frames_to_efi = "efi",
 }

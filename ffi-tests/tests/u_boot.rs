@@ -1,0 +1,326 @@
+//! Debian's U-Boot on Bootlace (`scripts/u-boot.sh`), its sandbox between real servers: what a user types, and checksums that
+//! U-Boot itself has taken of what came.
+
+use bootlace_lab::forward::{End, Forwarder, Way};
+use bootlace_lab::servers::*;
+use bootlace_lab::{CLIENT, Lab, Peer, Process, SERVER, TestFile, files, programs};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+const NEEDS: [&str; 7] = ["in.tftpd", "atftpd", "dnsmasq", "ganesha.nfsd", "rpcbind", "gcc", "sh"];
+const LIMIT: Duration = Duration::from_secs(100);
+
+/// The folder with U-Boot, built once.
+fn u_boot() -> PathBuf {
+    static DONE: OnceLock<PathBuf> = OnceLock::new();
+    DONE.get_or_init(|| {
+        let mut build = Command::new("scripts/u-boot.sh");
+        let out = build.arg("bootlace").current_dir(programs::root()).output().expect("the script starts");
+        assert!(out.status.success(), "u-boot.sh:\n{}", String::from_utf8_lossy(&out.stderr));
+        PathBuf::from(String::from_utf8_lossy(&out.stdout).trim())
+    })
+    .clone()
+}
+
+/// CRC-32 as U-Boot's `crc32` has it (ISO 3309).
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |c, _| if c & 1 == 1 { c >> 1 ^ 0xedb8_8320 } else { c >> 1 })
+    })
+}
+
+/// U-Boot in a namespace of its own, on a cable to the servers'.
+struct Board {
+    peer: Peer,
+    dir: PathBuf,
+}
+
+impl Board {
+    /// A cable from `servers` to the board.
+    fn wired(lab: &Lab) -> Board {
+        lab.ip("link add sv type veth peer name ub");
+        lab.sh("ethtool", "-K sv tx off rx off tso off gso off gro off");
+        lab.ip("addr add 10.77.0.1/24 dev sv");
+        Board::behind(lab, "sv")
+    }
+
+    /// The board at the far end of a cable whose near end is `near`.
+    fn behind(lab: &Lab, near: &str) -> Board {
+        let peer = lab.peer("board");
+        // The kernel's address there is nobody's: U-Boot has its own.
+        peer.take(lab, "ub", "192.0.2.1/32");
+        lab.ip(&format!("link set {near} up"));
+        Board { peer, dir: u_boot() }
+    }
+
+    /// U-Boot with `commands`, at the address `CLIENT` unless they say otherwise.
+    fn command(&self, commands: &str) -> Command {
+        let set = format!(
+            "setenv ethrotate no; setenv ethact host_ub; setenv eth1addr 02:00:00:00:00:02; setenv ipaddr {CLIENT}; \
+             setenv netmask 255.255.255.0; setenv serverip {SERVER}; setenv autoload no; setenv netretry no; {commands}"
+        );
+        let program = self.dir.join("u-boot");
+        let tree = self.dir.join("u-boot.dtb");
+        let mut command = self.peer.command(program.to_str().expect("UTF-8"), "");
+        command.arg("-d").arg(tree).arg("-c").arg(set).stdin(Stdio::null());
+        command
+    }
+
+    /// What it says to them.
+    #[track_caller]
+    fn says(&self, commands: &str) -> String {
+        self.peer.run(self.command(commands), LIMIT).stdout.replace('\r', "")
+    }
+
+    /// Runs `commands`, each of which loads the file beside it to 0x1000000, and compares lengths and checksums.
+    #[track_caller]
+    fn loads(&self, what: &str, steps: &[(String, &TestFile)]) -> String {
+        // Memory between the two, so that nothing is left over from the load before.
+        let script: Vec<_> = steps
+            .iter()
+            .map(|(load, _)| format!("setenv filesize; mw.b 0x1000000 a5 400000; {load}; crc32 0x1000000 0x$filesize"))
+            .collect();
+        let said = self.says(&script.join("; "));
+        let sums: Vec<_> = said.lines().filter_map(|l| l.split(" ==> ").nth(1)).collect();
+        let want: Vec<_> = steps
+            .iter()
+            .filter(|(_, file)| file.len > 0)
+            .map(|(_, file)| format!("{:08x}", crc32(&fs::read(&file.path).expect("readable"))))
+            .collect();
+        assert_eq!(sums, want, "{what}: {steps:?}\n{said}");
+        said
+    }
+}
+
+fn make(root: &Path, len: u64) -> TestFile {
+    files::make(root, &format!("f{len}"), len, len).expect("the lab folder is writable")
+}
+
+fn tftp(options: &str, file: &TestFile) -> (String, TestFile) {
+    let mut script = String::from("setenv tftpblocksize; setenv tftpwindowsize");
+    for (name, value) in ["blocksize", "windowsize"].iter().zip(options.split_whitespace()) {
+        script += &format!("; setenv tftp{name} {value}");
+    }
+    (format!("{script}; tftpboot 0x1000000 {}", file.name), file.clone())
+}
+
+fn borrowed(steps: &[(String, TestFile)]) -> Vec<(String, &TestFile)> {
+    steps.iter().map(|(load, file)| (load.clone(), file)).collect()
+}
+
+#[test]
+#[ignore = "ports: builds U-Boot"]
+fn u_boot_gets_an_address_a_name_and_a_file() {
+    let Some(lab) = Lab::new("u_boot_gets_an_address_a_name_and_a_file", &NEEDS) else { return };
+    let board = Board::wired(&lab);
+    let root = lab.folder("root");
+    let big = files::make(&root, "big.bin", 1_000_003, 3).expect("writable");
+    let _server = Dnsmasq { tftp_root: Some(root), ..Dnsmasq::new("sv") }.start(&lab);
+    let said = board.says(
+        "setenv ipaddr; setenv serverip; setenv autoload yes; dhcp 0x1000000; crc32 0x1000000 $filesize; \
+         printenv ipaddr serverip netmask gatewayip dnsip bootfile rootpath filesize fileaddr; \
+         ping 10.77.0.1 && echo pinged; ping 10.77.0.77 || echo nobody there; \
+         dns host1.lab.test found; printenv found; dns alias.lab.test; dns nothing.lab.test || echo no such name; \
+         setenv autoload no; dhcp && echo no file",
+    );
+    let sum = format!("==> {:08x}", crc32(&fs::read(&big.path).expect("readable")));
+    for want in [
+        "DHCP client bound to address 10.77.0.1",
+        &sum,
+        "\nserverip=10.77.0.1\n",
+        "\nnetmask=255.255.255.0\n",
+        "\ngatewayip=10.77.0.1\n",
+        "\ndnsip=10.77.0.1\n",
+        "\nbootfile=big.bin\n",
+        "\nrootpath=10.77.0.1:/export/root\n",
+        "\nfilesize=f4243\n",
+        "\nfileaddr=1000000\n",
+        "\nhost 10.77.0.1 is alive\npinged\n",
+        "\nping failed; host 10.77.0.77 is not alive\nnobody there\n",
+        "\n10.77.0.11\nfound=10.77.0.11\n",
+        "\n10.77.0.12\n",
+        "\nDNS: host not found\n",
+        "\nno such name\n",
+        "\nno file\n",
+    ] {
+        assert!(said.contains(want), "{want:?} is not in\n{said}");
+    }
+}
+
+#[test]
+#[ignore = "ports: builds U-Boot"]
+fn u_boot_loads_by_tftp_with_every_block_size_and_window() {
+    let Some(lab) = Lab::new("u_boot_loads_by_tftp_with_every_block_size_and_window", &NEEDS) else { return };
+    let board = Board::wired(&lab);
+    let root = lab.folder("root");
+    let lengths = [1, 511, 512, 513, 1468, 1469, 65_464, 65_465, 1_234_567];
+    let made: Vec<_> = lengths.map(|len| make(&root, len)).into();
+    let large = &made[lengths.len() - 1];
+    let windows = |server: &str, sizes: &[u32]| {
+        let mut steps: Vec<_> = made.iter().map(|file| tftp("", file)).collect();
+        for block in [512, 1024, 1468, 1469, 4096, 8192, 16_384, 65_464] {
+            for window in sizes {
+                steps.push(tftp(&format!("{block} {window}"), large));
+            }
+        }
+        let said = board.loads(server, &borrowed(&steps));
+        assert_eq!(said.matches("\ndone\n").count(), steps.len(), "{said}");
+    };
+    let hpa = TftpdHpa::new(&root).start(&lab);
+    windows("tftpd-hpa", &[1]);
+    let said = board.says("tftpboot 0x1000000 nothing || echo refused; tftpboot 0x1000000 10.77.0.1:f513 && echo named");
+    assert!(said.contains("TFTP error: 'File not found' (1)") && said.contains("\nrefused\n"), "{said}");
+    assert!(said.contains("\nnamed\n"), "{said}");
+    drop(hpa);
+    let _atftpd = Atftpd::new(&root).start(&lab);
+    windows("atftpd", &[1, 4, 8, 64]);
+}
+
+/// A server that says nothing of sizes: an empty file is there, too.
+#[test]
+#[ignore = "ports: builds U-Boot"]
+fn u_boot_loads_from_a_server_without_options() {
+    let Some(lab) = Lab::new("u_boot_loads_from_a_server_without_options", &NEEDS) else { return };
+    let board = Board::wired(&lab);
+    let root = lab.folder("root");
+    let file = make(&root, 700_001);
+    let refuse = ["-r", "blksize", "-r", "tsize", "-r", "timeout"].map(String::from).to_vec();
+    let _server = TftpdHpa { args: refuse, ..TftpdHpa::new(&root) }.start(&lab);
+    let said = board.loads("no options", &borrowed(&[tftp("", &file)]));
+    // A mark for each ten blocks of 1468, in lines.
+    assert!(said.contains("Loading: *#") && said.contains("Bytes transferred = 700001 (aae61 hex)"), "{said}");
+}
+
+#[test]
+#[ignore = "ports: builds U-Boot"]
+fn u_boot_loads_by_nfs() {
+    let Some(lab) = Lab::new("u_boot_loads_by_nfs", &NEEDS) else { return };
+    let board = Board::wired(&lab);
+    let root = lab.folder("root");
+    let made: Vec<_> = [1, 1023, 1024, 65_537, 3_000_001].iter().map(|len| make(&root, *len)).collect();
+    std::os::unix::fs::symlink("f3000001", root.join("link")).expect("writable");
+    let _server = Ganesha::new(&root).start(&lab);
+    let path = |name: &str| format!("nfs 0x1000000 {SERVER}:{}/{name}", root.display());
+    let mut steps: Vec<_> = made.iter().map(|file| (path(&file.name), file)).collect();
+    steps.push((path("link"), &made[4]));
+    board.loads("nfs", &steps);
+    let said = board.says(&format!("{} || echo refused; nfs 0x1000000 {SERVER}:/no/where || echo no mount", path("nothing")));
+    assert!(said.contains("\nrefused\n") && said.contains("Cannot mount") && said.contains("\nno mount\n"), "{said}");
+}
+
+#[test]
+#[ignore = "ports: builds U-Boot"]
+fn u_boot_saves_by_tftp() {
+    let Some(lab) = Lab::new("u_boot_saves_by_tftp", &NEEDS) else { return };
+    let board = Board::wired(&lab);
+    let root = lab.folder("root");
+    let file = make(&root, 400_001);
+    let bytes = fs::read(&file.path).expect("readable");
+    let servers: [(&str, &dyn Fn() -> Process); 2] =
+        [("tftpd-hpa", &|| TftpdHpa::new(&root).start(&lab)), ("atftpd", &|| Atftpd::new(&root).start(&lab))];
+    for (name, start) in servers {
+        let _server = start();
+        let lengths = [1usize, 511, 512, 1468, 1469, 400_001];
+        let mut script = format!("tftpboot 0x1000000 {}", file.name);
+        for window in [1, 8] {
+            for len in lengths {
+                script += &format!("; setenv tftpwindowsize {window}; tftpput 0x1000000 {len:x} {SERVER}:put.{window}.{len}");
+            }
+        }
+        let said = board.says(&script);
+        for window in [1, 8] {
+            for len in lengths {
+                let stored = root.join(format!("put.{window}.{len}"));
+                let got = fs::read(&stored).unwrap_or_else(|e| panic!("{name} {window} {len}: {e}\n{said}"));
+                assert!(got == bytes[..len], "{name} window {window}: {len} bytes, stored {}", got.len());
+                fs::remove_file(&stored).expect("writable");
+            }
+        }
+    }
+}
+
+/// Frames lost, overtaken, duplicated, and a ring that holds four of them.
+#[test]
+#[ignore = "ports: builds U-Boot"]
+fn u_boot_loads_over_bad_wires() {
+    let Some(lab) = Lab::new("u_boot_loads_over_bad_wires", &NEEDS) else { return };
+    lab.tap("tap0", "10.77.0.1/24");
+    lab.ip("link add far type veth peer name ub");
+    lab.mute("far");
+    let board = Board::behind(&lab, "far");
+    let root = lab.folder("root");
+    let file = make(&root, 300_001);
+    let wires = [
+        ("loss", Way { loss_ppm: 10_000, ..Way::clean() }),
+        ("reordering", Way { reorder_ppm: 100_000, ..Way::clean() }),
+        ("duplication", Way { dup_ppm: 50_000, ..Way::clean() }),
+        ("ring", Way { ring: Some((4, Duration::from_micros(300))), ..Way::clean() }),
+    ];
+    let _nfs = Ganesha::new(&root).start(&lab);
+    let _server = Atftpd::new(&root).start(&lab);
+    for (name, back) in wires {
+        let there = Way { seed: 2, ring: None, ..back.clone() };
+        let ends = (End::Packet("far".into()), End::Tap("tap0".into()));
+        let wire = Forwarder::start(&ends.0, &ends.1, there, back).expect("both ends are there");
+        let mut steps: Vec<_> =
+            ["", "512 1", "1468 16", "1468 64", "8192 1", "16384 2"].iter().map(|o| tftp(o, &file)).collect();
+        steps.push((format!("nfs 0x1000000 {SERVER}:{}/{}", root.display(), file.name), file.clone()));
+        board.loads(name, &borrowed(&steps));
+        let c = &wire.counts[1];
+        let harm: u64 = [&c.lost, &c.reordered, &c.duplicated, &c.overflowed].iter().map(|n| n.load(Relaxed)).sum();
+        assert!(harm > 0, "{name}: the wire did no harm");
+    }
+}
+
+/// What does not fit, or would overwrite what is reserved, is refused before a byte is stored.
+#[test]
+#[ignore = "ports: builds U-Boot"]
+fn u_boot_stores_nothing_of_what_does_not_fit() {
+    let Some(lab) = Lab::new("u_boot_stores_nothing_of_what_does_not_fit", &NEEDS) else { return };
+    let board = Board::wired(&lab);
+    let root = lab.folder("root");
+    let file = files::make(&root, "huge", 250 << 20, 1).expect("writable");
+    let small = make(&root, 1000);
+    let _nfs = Ganesha::new(&root).start(&lab);
+    let _server = TftpdHpa::new(&root).start(&lab);
+    let nfs = format!("nfs 0x1000000 {SERVER}:{}/{}", root.display(), file.name);
+    let said = board.says(&format!(
+        "mw.b 0x1000000 a5 100000; crc32 0x1000000 100000; tftpboot 0x1000000 huge || echo refused 1; \
+         crc32 0x1000000 100000; {nfs} || echo refused 2; crc32 0x1000000 100000; \
+         tftpboot 0x10000000 {small} || echo refused 3; tftpboot 0xfffffff0 {small} || echo refused 4; \
+         tftpboot 0x1000000 {small} && echo still works",
+        small = small.name
+    ));
+    let sums: Vec<_> = said.lines().filter_map(|l| l.split(" ==> ").nth(1)).collect();
+    assert!(sums.len() == 3 && sums.iter().all(|s| s == &sums[0]), "{said}");
+    for want in ["refused 1", "refused 2", "refused 3", "refused 4", "still works"] {
+        assert!(said.contains(&format!("\n{want}\n")), "{want}: {said}");
+    }
+    assert!(said.contains("trying to overwrite reserved memory"), "{said}");
+}
+
+/// The cable is out for a second in the middle of a transfer.
+#[test]
+#[ignore = "ports: builds U-Boot"]
+fn u_boot_goes_on_when_the_cable_is_back() {
+    let Some(lab) = Lab::new("u_boot_goes_on_when_the_cable_is_back", &NEEDS) else { return };
+    let board = Board::wired(&lab);
+    let root = lab.folder("root");
+    let file = make(&root, 9_000_001);
+    let _server = TftpdHpa::new(&root).start(&lab);
+    // Small blocks in lock-step take some seconds.
+    let load = format!("setenv tftpblocksize 64; tftpboot 0x1000000 {}; crc32 0x1000000 $filesize", file.name);
+    let mut run = lab.spawn("u-boot", board.command(&load));
+    run.wait_ready(LIMIT, |p| p.log().contains("Loading: *\u{8}###"));
+    lab.ip("link set sv down");
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(run.running(), "the transfer was over before the cable was out:\n{}", run.log());
+    lab.ip("link set sv up");
+    assert!(run.wait(LIMIT).is_some(), "{}", run.log());
+    let sum = format!("==> {:08x}", crc32(&fs::read(&file.path).expect("readable")));
+    assert!(run.log().contains(&sum), "{}", run.log());
+}
