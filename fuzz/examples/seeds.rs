@@ -30,6 +30,7 @@ fn main() {
     engine();
     clients();
     nfs_client();
+    streams();
 }
 
 fn ip(protocol: ipv4::Protocol, payload_len: usize) -> ipv4::Repr {
@@ -486,4 +487,35 @@ fn nfs_client() {
     // A reply in whole: accepted, no verifier, program unavailable is refused; a port of 2049 is not.
     let port = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x4e, 0x50];
     save("nfs_client", "mount_port", &[&[0, 1, 0, port.len() as u8][..], &port].concat());
+}
+
+fn streams() {
+    // Opened from here: two segments in order, one beyond a gap, the gap filled, read.
+    let next = |len: u8| [5, 0, len];
+    let at = |offset: i16, len: u8| {
+        let [a, b] = offset.to_be_bytes();
+        [0, a, b, 0, 0x10, 0x20, 0, len, 1]
+    };
+    let read = [9, 255];
+    let in_order = [&[0, 0][..], &next(25), &next(50), &read].concat();
+    save("tcp_segments", "in_order", &in_order);
+    let gap = [&[0, 0][..], &next(25), &at(100, 25), &at(200, 25), &next(24), &read, &read].concat();
+    save("tcp_segments", "gap", &gap);
+    let region = [&[0, 0][..], &[10], &at(400, 100), &next(99), &[10], &[8, 200], &[7, 50], &read].concat();
+    save("tcp_segments", "region", &region);
+    let listening = [&[32, 0][..], &next(25), &[8, 100], &at(0, 0), &[11, 0], &[7, 30], &read].concat();
+    save("tcp_segments", "listening", &listening);
+    let plain = [&[7, 15][..], &next(25), &[5, 1, 20], &next(20), &read].concat();
+    save("tcp_segments", "no_options", &plain);
+    save("tcp_pair", "clean", &[0, 0, 200, 200, 0]);
+    save("tcp_pair", "file_to_region", &[64, 0, 250, 20, 1]);
+    let lossy: Vec<u8> =
+        [0u8, 0, 200, 100, 0].into_iter().chain((0..200).map(|n| if n % 9 == 4 { 1 } else { 0 })).collect();
+    save("tcp_pair", "lossy", &lossy);
+    let shuffled: Vec<u8> =
+        [64u8, 1, 250, 50, 1].into_iter().chain((0..400u32).map(|n| (n * 37 % 127) as u8)).collect();
+    save("tcp_pair", "shuffled", &shuffled);
+    let corrupt: Vec<u8> =
+        [31u8, 31, 150, 0, 0].into_iter().chain((0..200).map(|n| if n % 5 == 4 { 95 } else { 0 })).collect();
+    save("tcp_pair", "corrupt", &corrupt);
 }

@@ -9,12 +9,13 @@ use bootlace::wire::{Error, arp, dhcp, dns, ethernet, icmpv4, igmp, ipv4, mount,
 pub mod clients;
 pub mod engine;
 pub mod nfs;
+pub mod streams;
 
 /// A function that is a fuzz target.
 pub type Target = fn(&[u8]) -> bool;
 
 /// The targets, by the names of their binaries and folders of seeds.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("eth_ip_udp", eth_ip_udp),
     ("arp", arp),
     ("icmp", icmp),
@@ -28,6 +29,8 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("dhcp_client", clients::dhcp_client),
     ("dns_client", clients::dns_client),
     ("nfs_client", nfs::nfs_client),
+    ("tcp_segments", streams::tcp_segments),
+    ("tcp_pair", streams::tcp_pair),
 ];
 
 /// An Ethernet frame with an IPv4 packet with a UDP datagram or an IGMP message.

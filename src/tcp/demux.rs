@@ -114,6 +114,7 @@ impl<'a, H: Host> Tcp<'a, H> {
             conn.tx.give_up_at = now + conn.options.connect_timeout;
             conn.due = Due::Syn;
             conn.ready = true;
+            conn.receive_with_syn(now, segment.payload());
         }
         self.settle(stack, key.index);
     }

@@ -644,6 +644,7 @@ impl<'a, H: Host> Tcp<'a, H> {
         let Some(slot) = self.table.at_mut(index) else { return true };
         let conn = &mut slot.conn;
         conn.ready = false;
+        conn.blocked = false;
         let mut cx = Context { stack, pages: &mut self.pages, time_wait: self.time_wait };
         let mut again = false;
         let mut room = true;
@@ -704,14 +705,16 @@ impl<'a, H: Host> Tcp<'a, H> {
     fn settle(&mut self, stack: &mut Stack<'a, H>, index: u16) {
         let Some(slot) = self.table.at_mut(index) else { return };
         let conn = &mut slot.conn;
-        if conn.rx.ack_now && !conn.ready {
+        // While a neighbour is asked for, only what comes, a timer or the answer brings an acknowledgement back.
+        if conn.rx.ack_now && !conn.ready && !conn.blocked {
             let mut cx = Context { stack, pages: &mut self.pages, time_wait: self.time_wait };
             if !conn.try_ack(&mut cx) {
                 conn.ready = true;
             }
         }
         conn.attention = false;
-        let (ready, told) = (core::mem::take(&mut conn.ready) | conn.rx.ack_soon, !conn.events.is_empty());
+        let (ready, told) =
+            (core::mem::take(&mut conn.ready) | (conn.rx.ack_soon && !conn.blocked), !conn.events.is_empty());
         self.earliest = self.earliest.min(conn.deadline());
         let closed = conn.state == State::Closed;
         if told || closed {

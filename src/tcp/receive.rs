@@ -151,10 +151,16 @@ impl<'a, M: Memory> Receiver<'a, M> {
         self.field = None;
     }
 
+    /// One beyond the last position there is room for, before a window was announced.
+    pub fn room_at_start(&self, shift: u8) -> Pos {
+        self.end_of_room_at(shift)
+    }
+
     /// The window field of a SYN, which is not scaled (RFC 7323 §2.2); those that follow may be, by `shift`.
     pub fn advertise_in_syn(&mut self, shift: u8) -> u16 {
-        let window = self.end_of_room_at(shift).since(Pos::DATA).min(u64::from(u16::MAX));
-        self.aim = self.aim.later(Pos::DATA + window);
+        let next = self.next();
+        let window = self.end_of_room_at(shift).since(next).min(u64::from(u16::MAX));
+        self.aim = self.aim.later(next + window);
         self.edge = self.edge.later(self.aim);
         self.field = None;
         window as u16

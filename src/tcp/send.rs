@@ -364,7 +364,7 @@ impl<'a, H: Host> Connection<'a, H> {
             source_port: self.local.port,
             destination_port: self.remote.port,
             seq: self.iss,
-            ack: if flags.contains(Flags::ACK) { Pos::DATA.seq(self.irs) } else { crate::wire::tcp::SeqNumber(0) },
+            ack: if flags.contains(Flags::ACK) { self.rx.next().seq(self.irs) } else { crate::wire::tcp::SeqNumber(0) },
             flags,
             window: self.rx.advertise_in_syn(options.window_scale.unwrap_or(0)),
             options: *options,

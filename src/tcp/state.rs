@@ -45,6 +45,7 @@ impl<'a, H: Host> Connection<'a, H> {
         packet: &Packet<'_>,
         segment: &Segment<'_>,
     ) -> Verdict {
+        self.blocked = false;
         if self.state == State::Established && !self.orphan && self.receive_predicted(cx, packet, segment) {
             return Verdict::Done;
         }
@@ -202,6 +203,9 @@ impl<'a, H: Host> Connection<'a, H> {
             self.receive_reset(cx, seq);
             return Verdict::Done;
         }
+        if self.is_syn_again(seq, flags) {
+            return Verdict::Done;
+        }
         if flags.contains(Flags::SYN) {
             // RFC 5961 §4.2: the peer's own reset will tell whether it means it.
             self.challenge(cx);
@@ -264,6 +268,10 @@ impl<'a, H: Host> Connection<'a, H> {
         if seq == end {
             return next <= seq && seq <= edge;
         }
+        if self.state == State::SynReceived && seq == Pos::DATA && end <= next {
+            // Data that came with the SYN, sent again with the acknowledgement of ours.
+            return true;
+        }
         seq == next || (seq < edge.later(next + 1) && end > next)
     }
 
@@ -278,13 +286,9 @@ impl<'a, H: Host> Connection<'a, H> {
             return Verdict::Done;
         }
         if flags.contains(Flags::SYN) {
-            if self.state == State::SynReceived && seq == Pos::SYN && !flags.contains(Flags::ACK) {
-                // Our SYN-ACK was lost.
-                self.due = Due::Syn;
-                self.ready = true;
-                return Verdict::Done;
+            if !self.is_syn_again(seq, flags) {
+                self.challenge(cx);
             }
-            self.challenge(cx);
             return Verdict::Done;
         }
         let next = self.rx.next();
@@ -301,6 +305,32 @@ impl<'a, H: Host> Connection<'a, H> {
             self.enter_time_wait(now, cx.time_wait);
         }
         Verdict::Done
+    }
+
+    /// Whether this is the SYN that opened the connection, come again because our answer was lost: it is answered again.
+    fn is_syn_again(&mut self, seq: Pos, flags: Flags) -> bool {
+        let again = self.state == State::SynReceived
+            && seq == Pos::SYN
+            && flags.intersection(Flags::SYN | Flags::ACK) == Flags::SYN;
+        if again {
+            self.due = Due::Syn;
+            self.ready = true;
+        }
+        again
+    }
+
+    /// Data that came with the peer's SYN, whose checksum holds (RFC 9293 §3.10.7.2, §3.10.7.3). The user gets it once the
+    /// connection is established; what finds no place comes again.
+    pub(super) fn receive_with_syn(&mut self, now: Instant, payload: &[u8]) {
+        if payload.is_empty() {
+            return;
+        }
+        let room = self.rx.room_at_start(self.options.window_shift());
+        let stored = self.rx.queue.store(Pos::DATA, payload, room);
+        if stored.start < stored.end {
+            self.rx.confirm(now, stored, payload.len() as u32, self.options.delayed_ack);
+            self.raise(if self.rx.queue.regions() > 0 { Events::REGION | Events::READABLE } else { Events::READABLE });
+        }
     }
 
     /// Whether a SYN in TIME-WAIT can only be of a new connection (RFC 6191 §2, RFC 9293 §3.6.1).
@@ -375,6 +405,7 @@ impl<'a, H: Host> Connection<'a, H> {
         self.agree(cx.stack.now, options);
         if has_ack {
             self.established(cx, Pos::SYN, u64::from(segment.window()));
+            self.receive_with_syn(cx.stack.now, segment.payload());
             self.rx.ack_now = true;
         } else {
             // Both ends opened at once (RFC 9293 §3.5): our SYN goes again, with an acknowledgement.

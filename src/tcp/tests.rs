@@ -4,6 +4,7 @@
 mod basic;
 mod cases;
 mod files;
+mod odd;
 mod pair;
 mod recovery;
 mod rig;
