@@ -12,6 +12,7 @@ use crate::stack::ingress::{Action, Hit, Ingress, Packet};
 use crate::stack::interface::NicId;
 use crate::stack::landing::{self, Expect, Flow, HEAD, KEPT_HEADER, Landed, Place, Spot, Verdict};
 use crate::stack::stats::Counter;
+use crate::stack::trail::Trail;
 use crate::stack::{Stack, StackMemory};
 use crate::storage::error::Result;
 use crate::storage::host::{Endpoint, Host, RxFlags, Token};
@@ -190,6 +191,8 @@ pub struct Engine<'a, H: Host> {
     pub shared: Shared<'a>,
     /// The flow of the last datagram: the next is likely to be one of it.
     lane: Option<Lane>,
+    /// The datagram of the last fragment.
+    trail: Option<Trail>,
 }
 
 impl<'a, H: Host> Engine<'a, H> {
@@ -204,6 +207,7 @@ impl<'a, H: Host> Engine<'a, H> {
             stack,
             ops: Ops::new(memory.ops),
             lane: None,
+            trail: None,
             shared: Shared {
                 #[cfg(feature = "dhcp")]
                 dhcp: memory.dhcp,
@@ -343,7 +347,20 @@ impl<'a, H: Host> Engine<'a, H> {
             self.stack.stats.count(Counter::RxFrames);
             return Outcome { received: self.receive_arrived(&arrived), hit: None };
         }
+        if let Some(trail) = &self.trail
+            && let Some(piece) = trail.take(self.trail_version(), nic, frame, flags)
+        {
+            self.stack.stats.count(Counter::RxFrames);
+            self.stack.stats.count(Counter::RxFragments);
+            let verdict = self.stack.landing.more(&piece);
+            return Outcome { received: self.receive_verdict(verdict), hit: None };
+        }
         self.receive_any(nic, frame, flags)
+    }
+
+    #[inline]
+    fn trail_version(&self) -> u32 {
+        self.stack.version().wrapping_add(self.stack.landing.version())
     }
 
     /// Takes a frame of which nothing is known.
@@ -533,6 +550,18 @@ impl<'a, H: Host> Engine<'a, H> {
         for _ in 0..self.stack.landing.take_moves() {
             self.stack.stats.count(Counter::LandingMoved);
         }
+        self.trail = match (verdict, self.stack.interface(packet.nic)) {
+            (Verdict::Kept, Some(interface)) => {
+                Trail::of(interface, packet, self.stack.landing.last, self.trail_version())
+            }
+            _ => None,
+        };
+        self.receive_verdict(verdict)
+    }
+
+    /// Does what the fate of a fragment calls for.
+    #[inline]
+    fn receive_verdict<'f>(&mut self, verdict: Verdict) -> Received<'f> {
         match verdict {
             Verdict::Kept => {}
             Verdict::Dropped(counter) => self.stack.stats.count(counter),

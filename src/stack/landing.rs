@@ -19,7 +19,9 @@ use super::coverage::{Coverage, Piece};
 use super::ingress::Packet;
 use super::interface::NicId;
 use super::relocate::{move_pieces, swap_ranges};
+pub use super::staging::{HEADROOM, StagedDatagram, Staging};
 use super::stats::Counter;
+use super::trail;
 use crate::storage::checksum::Sum;
 use crate::storage::host::Memory;
 use crate::storage::time::{Duration, Instant};
@@ -32,9 +34,6 @@ use core::net::Ipv4Addr;
 pub const HEAD: usize = 256;
 /// Most bytes of a client's header that are kept of a fragmented datagram, its UDP header aside.
 pub const KEPT_HEADER: usize = 160;
-/// Bytes of rebuilt headers in front of a staged datagram: Ethernet and IPv4.
-pub const HEADROOM: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN;
-
 /// A place in a region for the payload of one datagram.
 #[derive(Clone, Debug)]
 pub struct Spot<M> {
@@ -113,20 +112,6 @@ pub fn land<M: Memory>(spot: &Spot<M>, payload: &[u8], before: Sum, verified: bo
         }
     }
     Some(Landed { at: spot.at, len: stored.len() })
-}
-
-/// Memory for one datagram that is put together apart.
-#[derive(Debug)]
-pub struct Staging<'a> {
-    bytes: &'a mut [u8],
-    busy: bool,
-}
-
-impl<'a> Staging<'a> {
-    /// A free buffer over `bytes`: [`HEADROOM`] and the longest payload that is to be put together.
-    pub fn new(bytes: &'a mut [u8]) -> Self {
-        Staging { bytes, busy: false }
-    }
 }
 
 /// Names a datagram among its fragments (RFC 791 §3.2).
@@ -255,12 +240,16 @@ pub struct Landing<'a, M> {
     active: usize,
     moves: u32,
     next: Instant,
+    /// The slot of the last fragment that was taken the long way.
+    pub last: usize,
+    /// How often slots have changed their datagrams; wraps.
+    changes: u32,
 }
 
 impl<'a, M: Memory> Landing<'a, M> {
     /// As many datagrams at once as there are slots, as many staged ones as there are buffers.
     pub fn new(slots: &'a mut [Slot<M>], staging: &'a mut [Staging<'a>], staging_timeout: Duration) -> Self {
-        Landing { slots, staging, staging_timeout, active: 0, moves: 0, next: Instant::NEVER }
+        Landing { slots, staging, staging_timeout, active: 0, moves: 0, next: Instant::NEVER, last: 0, changes: 0 }
     }
 
     /// How many datagrams can land in a region at once.
@@ -285,6 +274,12 @@ impl<'a, M: Memory> Landing<'a, M> {
         self.active == 0
     }
 
+    /// A number that is another whenever a slot has got another datagram, or none. Wraps.
+    #[inline]
+    pub fn version(&self) -> u32 {
+        self.changes
+    }
+
     /// Takes a fragment.
     pub fn fragment(&mut self, now: Instant, packet: &Packet<'_>, expect: &impl Expect<Memory = M>) -> Verdict {
         let ip = &packet.ip;
@@ -303,23 +298,12 @@ impl<'a, M: Memory> Landing<'a, M> {
                 Err(counter) => return Verdict::Dropped(counter),
             },
         };
-        let Some(slot) = self.slots.get_mut(index) else { return Verdict::Dropped(Counter::DropFragmentRoom) };
-        if matches!(slot.state, State::Over | State::Pinned { .. }) {
-            return Verdict::Dropped(Counter::DropLandingClaim);
-        }
-        let in_order = slot.coverage.end() as usize == start;
-        let added = slot.coverage.add(start as u32, packet.payload.len() as u32, ip.more_fragments());
-        let counter = match added {
-            Piece::New => None,
-            Piece::Duplicate => return Verdict::Dropped(Counter::DropFragmentDuplicate),
-            Piece::Overlap => Some(Counter::DropFragmentOverlap),
-            Piece::Malformed => Some(Counter::DropFragmentMalformed),
-            Piece::Full => Some(Counter::DropFragmentRoom),
+        self.last = index;
+        let in_order = match self.add(index, start, packet.payload.len(), ip.more_fragments()) {
+            Ok(in_order) => in_order,
+            Err(counter) => return Verdict::Dropped(counter),
         };
-        if let Some(counter) = counter {
-            self.give_up(index);
-            return Verdict::Dropped(counter);
-        }
+        let Some(slot) = self.slots.get_mut(index) else { return Verdict::Dropped(Counter::DropFragmentRoom) };
         if start == 0 {
             slot.ttl = ip.ttl();
             let kept = packet.payload.get(..slot.head.capacity()).unwrap_or(packet.payload);
@@ -331,12 +315,47 @@ impl<'a, M: Memory> Landing<'a, M> {
                 return Verdict::Dropped(counter);
             }
         }
-        let stored = self.store(index, start, packet.payload, in_order);
-        if let Err(counter) = stored {
-            self.give_up(index);
-            return Verdict::Dropped(counter);
+        self.keep(index, start, packet.payload, in_order)
+    }
+
+    /// Takes a fragment that is not the first of the datagram in its slot.
+    #[inline]
+    pub fn more(&mut self, piece: &trail::Piece<'_>) -> Verdict {
+        match self.add(piece.index, piece.start, piece.payload.len(), piece.more) {
+            Ok(in_order) => self.keep(piece.index, piece.start, piece.payload, in_order),
+            Err(counter) => Verdict::Dropped(counter),
         }
-        self.verdict(index)
+    }
+
+    /// Notes that a piece has come; whether it is the one behind the last. An error: it is to be dropped.
+    #[inline]
+    fn add(&mut self, index: usize, start: usize, len: usize, more: bool) -> Result<bool, Counter> {
+        let slot = self.slots.get_mut(index).ok_or(Counter::DropFragmentRoom)?;
+        if matches!(slot.state, State::Over | State::Pinned { .. }) {
+            return Err(Counter::DropLandingClaim);
+        }
+        let in_order = slot.coverage.end() as usize == start;
+        let counter = match slot.coverage.add(start as u32, len as u32, more) {
+            Piece::New => return Ok(in_order),
+            Piece::Duplicate => return Err(Counter::DropFragmentDuplicate),
+            Piece::Overlap => Counter::DropFragmentOverlap,
+            Piece::Malformed => Counter::DropFragmentMalformed,
+            Piece::Full => Counter::DropFragmentRoom,
+        };
+        self.give_up(index);
+        Err(counter)
+    }
+
+    /// Stores a piece, and sees whether the datagram is whole now.
+    #[inline]
+    fn keep(&mut self, index: usize, start: usize, bytes: &[u8], in_order: bool) -> Verdict {
+        match self.store(index, start, bytes, in_order) {
+            Ok(()) => self.verdict(index),
+            Err(counter) => {
+                self.give_up(index);
+                Verdict::Dropped(counter)
+            }
+        }
     }
 
     /// Finds a slot for a datagram of which nothing has come yet, and says where its pieces go.
@@ -373,6 +392,7 @@ impl<'a, M: Memory> Landing<'a, M> {
         let deadline = now + patience;
         if let Some(slot) = self.slots.get_mut(index) {
             *slot = Slot { state, key, deadline, ..Slot::new() };
+            self.changes = self.changes.wrapping_add(1);
             self.active = self.active.saturating_add(1);
             self.next = self.next.min(deadline);
         }
@@ -431,6 +451,7 @@ impl<'a, M: Memory> Landing<'a, M> {
             return;
         }
         let old = core::mem::take(slot);
+        self.changes = self.changes.wrapping_add(1);
         self.active = self.active.saturating_sub(1);
         self.unstage(&old.state);
     }
@@ -740,26 +761,6 @@ impl<'a, M: Memory> Landing<'a, M> {
                 self.free(index);
             }
         }
-    }
-}
-
-/// A staged datagram on its way to its receiver.
-#[derive(Debug)]
-pub struct StagedDatagram<'a> {
-    /// Its slot.
-    pub index: usize,
-    /// Interface it came in on.
-    pub nic: NicId,
-    bytes: &'a mut [u8],
-    len: usize,
-    /// Its transport checksum holds.
-    pub sum_ok: bool,
-}
-
-impl StagedDatagram<'_> {
-    /// Ethernet header, IPv4 header, payload.
-    pub fn frame(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or(&[])
     }
 }
 

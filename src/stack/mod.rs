@@ -27,7 +27,9 @@ pub mod path_mtu;
 pub mod ports;
 mod relocate;
 pub mod route;
+mod staging;
 pub mod stats;
+pub mod trail;
 pub mod way;
 
 use crate::storage::host::{Host, LogEvent};

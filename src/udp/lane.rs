@@ -62,9 +62,8 @@ impl<'f> Arrived<'f> {
 #[derive(Clone, Copy, Debug)]
 pub struct Lane {
     version: u32,
-    nic: NicId,
     /// Ethernet header, IP version, type of service.
-    front: u128,
+    front: [u64; 2],
     /// Flags and fragment offset, time to live, protocol.
     middle: u32,
     /// Addresses, and ports.
@@ -75,7 +74,7 @@ pub struct Lane {
     /// Sum of pseudo header and ports.
     pseudo: Sum,
     /// The longest frame.
-    longest: usize,
+    longest: u32,
     socket: Key,
     owner: Owner,
     meta: Meta,
@@ -84,7 +83,7 @@ pub struct Lane {
 
 /// The headers of a frame in the parts that a lane tells apart.
 struct Parts {
-    front: u128,
+    front: [u64; 2],
     /// Total length and identification, as they lie.
     lengths: [u8; 4],
     middle: u32,
@@ -98,7 +97,8 @@ struct Parts {
 impl Parts {
     #[inline(always)] // Loads, no more.
     fn of(head: &[u8; HEADERS]) -> Option<Parts> {
-        let (front, rest) = head.split_first_chunk::<16>()?;
+        let (front, rest) = head.split_first_chunk::<8>()?;
+        let (next, rest) = rest.split_first_chunk::<8>()?;
         let (lengths, rest) = rest.split_first_chunk::<4>()?;
         let (middle, rest) = rest.split_first_chunk::<4>()?;
         let (checksum, rest) = rest.split_first_chunk::<2>()?;
@@ -106,7 +106,7 @@ impl Parts {
         let (ports, rest) = rest.split_first_chunk::<4>()?;
         let (udp_len, rest) = rest.split_first_chunk::<2>()?;
         Some(Parts {
-            front: u128::from_ne_bytes(*front),
+            front: [u64::from_ne_bytes(*front), u64::from_ne_bytes(*next)],
             lengths: *lengths,
             middle: u32::from_ne_bytes(*middle),
             checksum: *checksum,
@@ -124,7 +124,7 @@ impl Lane {
     #[inline(never)]
     pub fn of<N: Nic>(interface: &Interface<N>, frame: &[u8], arrived: &Arrived<'_>, version: u32) -> Option<Lane> {
         let parts = Parts::of(frame.first_chunk()?)?;
-        let [_, _, _, _, _, _, _, _, _, _, _, _, a, b, version_ihl, tos] = parts.front.to_ne_bytes();
+        let [.., a, b, version_ihl, tos] = parts.front[1].to_ne_bytes();
         // A frame without a tag may be for a VLAN where the NIC takes tags off: that is looked at each time.
         if [a, b, version_ihl] != [8, 0, 0x45] || interface.vlan.is_some() {
             return None;
@@ -135,14 +135,13 @@ impl Lane {
         let payload = usize::from(interface.frame_mtu).saturating_add(FCS_LEN);
         Some(Lane {
             version,
-            nic: arrived.meta.nic,
             front: parts.front,
             middle: parts.middle,
             addresses: parts.addresses,
             ports: parts.ports,
             ip: ip + addresses,
             pseudo: addresses + Sum::of_u16(u16::from(protocol)) + Sum::of_array(&parts.ports.to_ne_bytes()),
-            longest: payload.saturating_add(ethernet::HEADER_LEN),
+            longest: payload.saturating_add(ethernet::HEADER_LEN) as u32,
             socket: arrived.socket,
             owner: arrived.owner,
             meta: arrived.meta,
@@ -160,7 +159,7 @@ impl Lane {
             && parts.addresses == self.addresses
             && parts.ports == self.ports
             && parts.middle == self.middle;
-        if !same || version != self.version || nic != self.nic || frame.len() > self.longest {
+        if !same || version != self.version || nic != self.meta.nic || frame.len() > self.longest as usize {
             return None;
         }
         let [a, b, ..] = parts.lengths;
