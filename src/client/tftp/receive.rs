@@ -37,6 +37,8 @@ struct Refused {
 
 /// Holes of two blocks and more since the request that are no chance any more, whatever it costs to begin anew.
 const CUTS: u8 = 2;
+/// Blocks that must come beyond a missing one before it counts as lost, until some were seen to be overtaken.
+const OVERTAKERS: u32 = 2;
 /// Frames that may still come when something new is asked for.
 const QUIET: u64 = 2;
 
@@ -98,6 +100,13 @@ impl Yield {
         self.measured = self.measured.saturating_add(u8::from(arrived > 0));
     }
 
+    /// What [`Self::cut`] was told of was no hole: the blocks were only overtaken.
+    fn uncut(&mut self, arrived: u16) {
+        self.cuts = self.cuts.saturating_sub(1);
+        self.before = self.before.saturating_sub(arrived);
+        self.measured = self.measured.saturating_sub(u8::from(arrived > 0));
+    }
+
     /// Whether the receiver cannot take what comes at once, and it is early enough to begin anew with less. The first hole
     /// is only acknowledged (RFC 7440 §4, design §5.1); one is enough where the window was made smaller before. So are
     /// windows in a row of which half comes for nothing.
@@ -152,6 +161,8 @@ pub struct Course {
     /// The first missing block of the gap that was acknowledged last, and when.
     gap: u64,
     gap_at: Instant,
+    /// The blocks that came before it, if it counted as a hole.
+    gap_cut: Option<u16>,
     /// Blocks that must come beyond a missing one before it counts as lost.
     overtakers: u32,
     ack_due: bool,
@@ -194,6 +205,12 @@ impl Course {
         now.since(self.stirred) >= session.rtt.tail(session.timeout())
     }
 
+    /// Whether the window was made smaller and a further hole means that it is still too wide: not where blocks overtake
+    /// each other.
+    fn is_narrowed(&self, session: &Session) -> bool {
+        session.has_shrunk() && self.overtakers == OVERTAKERS
+    }
+
     fn nothing_came(&self) -> bool {
         self.window.confirmed() == 0 && self.window.ahead() == 0
     }
@@ -216,8 +233,10 @@ impl Course {
             self.gap = next;
             self.gap_at = now;
             self.yields.broken(self.unacknowledged(), window);
+            self.gap_cut = None;
             if self.window.hole() > 1 {
                 self.yields.cut(self.unacknowledged());
+                self.gap_cut = Some(u16::try_from(self.unacknowledged()).unwrap_or(u16::MAX));
             }
             self.ack_due = true;
             self.ack_clean = false;
@@ -272,7 +291,7 @@ impl Course {
             cx.stack.stats.count(Counter::TftpRetransmit);
         }
         let blocks = blocks_of(s, cx);
-        let too_much = self.yields.is_poor(now, blocks) || self.yields.overflows(s.has_shrunk(), blocks);
+        let too_much = self.yields.is_poor(now, blocks) || self.yields.overflows(self.is_narrowed(s), blocks);
         if too_much && s.shrink(cx, self.yields.fitting()) {
             return Turn::Again;
         }
@@ -420,7 +439,7 @@ impl<H: Host> Receiving<H> {
         self.taken(c, s, cx, block, offset, len, is_last);
         if !c.ack_due {
             c.notice_gap(now, s.window, block, edge, is_last);
-            if c.ack_due && c.yields.overflows(s.has_shrunk(), blocks_of(s, cx)) {
+            if c.ack_due && c.yields.overflows(c.is_narrowed(s), blocks_of(s, cx)) {
                 if edge.saturating_sub(block) <= QUIET && s.shrink(cx, c.yields.fitting()) {
                     return Turn::Again;
                 }
@@ -449,6 +468,9 @@ impl<H: Host> Receiving<H> {
         c.window.take(block, is_last);
         if block == c.gap && s.rtt.smoothed().is_some_and(|rtt| now.since(c.gap_at) < rtt) {
             // It comes sooner than an answer can: it was not lost but overtaken. More patience from now on.
+            if let Some(arrived) = c.gap_cut.take() {
+                c.yields.uncut(arrived);
+            }
             c.overtakers = c.overtakers.saturating_mul(2).min(64);
         }
         s.progress(now);
@@ -593,7 +615,8 @@ impl<H: Host> Direction<H> for Receiving<H> {
             acked: 0,
             gap: 0,
             gap_at: now,
-            overtakers: 2,
+            gap_cut: None,
+            overtakers: OVERTAKERS,
             ack_due: false,
             ack_clean: false,
             held: false,

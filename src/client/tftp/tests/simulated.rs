@@ -244,3 +244,39 @@ fn a_far_server_is_asked_for_more() {
     let given = Tuning { blksize: 8192, windowsize: 8, ..Tuning::default() };
     assert_eq!(run(&file, given, lockstep, far, 1).server.requests.len(), 1);
 }
+
+/// A server 100 ms away whose packets overtake each other by up to a millisecond, as on the link of the 2009 report: what
+/// is only overtaken is no reason for less.
+#[test]
+fn packets_that_overtake_each_other_on_a_long_way_keep_the_window_wide() {
+    for seed in 1..4 {
+        let file = sample(12 << 20);
+        let conditions = Conditions {
+            delay: Duration::from_millis(50),
+            bits_per_second: 100_000_000,
+            reorder_ppm: 200_000,
+            reorder_by: Duration::from_millis(1),
+            ..Conditions::default()
+        };
+        let mut rig = Rig::new(seed);
+        rig.know(SERVER);
+        let mut server = TftpServer::new(SERVER, Behaviour::default(), b"file", file.to_vec());
+        let mut link = Link::new(conditions, seed);
+        let memory = SimMemory::new(file.len());
+        let request = Request {
+            server: Server { name: None, addr: SERVER.ip, port: 0 },
+            path: b"file".to_vec(),
+            mode: Mode::Octet,
+            sink: Sink::Memory(memory.clone()),
+            tuning: Tuning::default(),
+            sink_stall: Duration::ZERO,
+        };
+        let start = rig.now();
+        let op = rig.engine.start(Client::TftpGet(Get::new(request).unwrap())).unwrap();
+        let done = |rig: &mut Rig| rig.engine.ops.get(op).is_some_and(|o| matches!(o.step, Step::Done(_)));
+        assert!(link.run(&mut rig, &mut server, Duration::from_secs(1000), done));
+        assert!(memory.to_vec() == file);
+        let ms = rig.now().since(start).as_millis();
+        assert!(ms < 860_100 / 25, "{ms} ms");
+    }
+}
