@@ -190,7 +190,7 @@ unsafe impl Sized32 for lace_config {
 }
 
 /// `LACE_STACK_SIZE_TFTP` of `overview.h` for this machine.
-const STACK_SIZE_TFTP: usize = if size_of::<usize>() > 4 { 8704 } else { 8192 };
+const STACK_SIZE_TFTP: usize = if size_of::<usize>() > 4 { 8960 } else { 8192 };
 /// `LACE_STACK_SIZE_FULL` of `overview.h` for this machine.
 const STACK_SIZE_FULL: usize = if size_of::<usize>() > 4 { 203_776 } else { 199_168 };
 const _: () = assert!(Layout::of(&lace_config::TFTP).total <= STACK_SIZE_TFTP, "LACE_STACK_SIZE_TFTP is enough");

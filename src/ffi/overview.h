@@ -65,5 +65,5 @@ typedef struct lace_stack lace_stack;
  * Sizes of a block of memory that are enough for lace_config_init and lace_config_full, in bytes, for a pointer of 8 bytes
  * and a smaller one. lace_stack_size says exactly how many a configuration takes.
  */
-#define LACE_STACK_SIZE_TFTP (sizeof(void *) > 4 ? 8704u : 8192u)
+#define LACE_STACK_SIZE_TFTP (sizeof(void *) > 4 ? 8960u : 8192u)
 #define LACE_STACK_SIZE_FULL (sizeof(void *) > 4 ? 203776u : 199168u)

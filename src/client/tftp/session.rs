@@ -464,7 +464,6 @@ impl Session {
         } else {
             self.plan.window = (self.window / 2).min(arrived.max(1)).max(1);
         }
-
         self.shrunk = self.shrunk.saturating_add(1);
         cx.stack.host.log(LogEvent::TransferShrunk, u64::from(self.plan.blksize), u64::from(self.plan.window));
         true
