@@ -75,6 +75,12 @@ pub fn bare_tftp() -> PathBuf {
     DONE.get_or_init(|| with_card("bare_tftp", &["ffi-tests/bare/bare_tftp.c"])).clone()
 }
 
+/// The floor program `bare_nfs`: pipelined READs over UDP with no stack.
+pub fn bare_nfs() -> PathBuf {
+    static DONE: OnceLock<PathBuf> = OnceLock::new();
+    DONE.get_or_init(|| with_card("bare_nfs", &["ffi-tests/bare/bare_nfs.c"])).clone()
+}
+
 /// The `lace` tool, linked with [`library`]. Built once per test process.
 pub fn lace() -> PathBuf {
     static DONE: OnceLock<PathBuf> = OnceLock::new();

@@ -53,3 +53,27 @@ fn case_e05_the_frame_suite_in_an_emulator() {
     let (status, said) = run(&["scripts/bare.sh", "mips32be", "ffi-tests/machines/frames.c"]);
     assert!(status == Some(0) && said.starts_with("ok "), "{said}");
 }
+
+#[test]
+fn bare_loop_reads_whole_files_of_an_export() {
+    let needs = ["rpcbind", "ganesha.nfsd", "gcc"];
+    let Some(lab) = Lab::new("bare_loop_reads_whole_files_of_an_export", &needs) else { return };
+    lab.tap("tap0", "10.77.0.1/24");
+    let root = lab.folder("root");
+    let _server = Ganesha::new(&root).start(&lab);
+    for len in [1024, 100_000, 4 << 20] {
+        let file = files::make(&root, &format!("f{len}"), len, len).expect("the lab folder is writable");
+        for (size, depth) in [("1024", "1"), ("32768", "1"), ("32768", "8"), ("8192", "16")] {
+            let out = lab.dir().join("out");
+            let mut c = Command::new(programs::bare_nfs());
+            c.args(["tap0", CLIENT, SERVER]).arg(&root).args([&file.name, size, depth]).arg(&out);
+            let text = lab.run(c, Duration::from_secs(30)).ok().stdout;
+            assert!(text.starts_with(&format!("{len} bytes ")), "{text}");
+            assert_eq!(
+                files::sha256(&out).expect("written"),
+                file.sha256,
+                "{len} bytes, READs of {size}, {depth} at once"
+            );
+        }
+    }
+}

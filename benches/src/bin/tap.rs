@@ -4,9 +4,9 @@
 //! `tap [--case CASE] [--runs N] [--out FILE]`
 
 use bootlace_benches::table::{self, Row};
-use bootlace_lab::servers::Atftpd;
+use bootlace_lab::servers::{Atftpd, Ganesha};
 use bootlace_lab::{CLIENT, Lab, SERVER, TestFile, files, programs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -39,6 +39,51 @@ fn lace(file: &TestFile, args: &'static str) -> Runner {
         c
     };
     Runner { stack: "bootlace", command: Box::new(command), ms: Vec::new() }
+}
+
+/// The loop without a stack over UDP.
+fn bare_nfs(root: &Path, file: &TestFile, size: u32, depth: u32) -> Runner {
+    let (root, name) = (root.to_path_buf(), file.name.clone());
+    let command = move || {
+        let mut c = Command::new(programs::bare_nfs());
+        c.args(["tap0", CLIENT, SERVER]).arg(&root).args([&name, &size.to_string(), &depth.to_string()]);
+        c
+    };
+    Runner { stack: "bare_loop", command: Box::new(command), ms: Vec::new() }
+}
+
+fn lace_nfs(root: &Path, file: &TestFile, stack: &'static str, args: &'static str) -> Runner {
+    let (export, name) = (format!("{SERVER}:{}", root.display()), file.name.clone());
+    let command = move || {
+        let mut c = Command::new(programs::lace());
+        c.args(["--tap", "tap0", "--ip", &format!("{CLIENT}/24"), "nfs", "get"]);
+        c.args(args.split_whitespace()).args([&export, &name]);
+        c
+    };
+    Runner { stack, command: Box::new(command), ms: Vec::new() }
+}
+
+/// NFS: whole files against the loop, and what one small READ at a time and a file system's reads of 4 KiB take.
+fn nfs_cases(root: &Path, file: &TestFile) -> Vec<(&'static str, Vec<Runner>)> {
+    vec![
+        (
+            "nfs_udp",
+            vec![
+                lace_nfs(root, file, "bootlace", "--udp"),
+                lace_nfs(root, file, "bootlace_file_4k", "--udp --piece 4096 --readahead 524288"),
+                bare_nfs(root, file, 32_768, 16),
+            ],
+        ),
+        (
+            "nfs_tcp",
+            vec![
+                lace_nfs(root, file, "bootlace", "--tcp"),
+                lace_nfs(root, file, "bootlace_file_4k", "--tcp --piece 4096 --readahead 524288"),
+                bare_nfs(root, file, 32_768, 16),
+            ],
+        ),
+        ("nfs_1k_single", vec![lace_nfs(root, file, "bootlace", "--udp -r 1024 -d 1"), bare_nfs(root, file, 1024, 1)]),
+    ]
 }
 
 /// Milliseconds from the program's last line: `N bytes in S s …` or `N bytes U us`.
@@ -90,25 +135,34 @@ fn main() -> ExitCode {
             }
         }
     }
+    let wanted = |case: &str| only.as_ref().is_none_or(|o| o == case);
     programs::lace();
-    programs::bare_tftp();
-    let Some(lab) = Lab::new("tap", &["atftpd"]) else { return ExitCode::FAILURE };
+    let Some(lab) = Lab::new("tap", &[]) else { return ExitCode::FAILURE };
     lab.hurry();
     lab.tap("tap0", "10.77.0.1/24");
     let root = lab.folder("root");
     let file = files::make(&root, "f16m", SIZE, 16).expect("the lab folder is writable");
-    let _server = Atftpd::new(&root).start(&lab);
+    let mut rows = Vec::new();
     let cases = [
         ("tftp_1468_w1", "tftp get -b 1468 -w 1", Some(1)),
         ("tftp_1468_w16", "tftp get -b 1468 -w 16", Some(16)),
         // The bare loop at the window that Bootlace asks for by default.
         ("tftp_default", "tftp get", Some(32)),
     ];
-    let mut rows = Vec::new();
-    for (case, args, window) in cases {
-        if only.as_ref().is_none_or(|o| o == case) {
+    if cases.iter().any(|(case, ..)| wanted(case)) {
+        programs::bare_tftp();
+        let _server = Atftpd::new(&root).start(&lab);
+        for (case, args, window) in cases.into_iter().filter(|(case, ..)| wanted(case)) {
             let mut runners = vec![lace(&file, args)];
             runners.extend(window.map(|w| bare(&file, w)));
+            rows.extend(measure(&lab, case, runners, runs));
+        }
+    }
+    let cases = nfs_cases(&root, &file);
+    if cases.iter().any(|(case, _)| wanted(case)) {
+        programs::bare_nfs();
+        let _server = Ganesha::new(&root).start(&lab);
+        for (case, runners) in cases.into_iter().filter(|(case, _)| wanted(case)) {
             rows.extend(measure(&lab, case, runners, runs));
         }
     }
