@@ -30,7 +30,7 @@ thumb*)
     board=mps2-an386 ram=0x400000
     [ "$t" = thumbv6m ] && board=microbit ram=0x4000 common="$common -DPEER_FRAMES=3 -DPEER_FRAME=600"
     # shellcheck disable=SC2086
-    "${cross}gcc" $cflags $common "$program" $more ffi-tests/machines/peer.c ffi-tests/machines/runtime.c "$lib" -lgcc -Wl,--defsym=RAM_SIZE=$ram -T ffi-tests/machines/cortex-m.ld -o "$out"
+    "${cross}gcc" $cflags $common "$program" $more ffi-tests/machines/peer.c ffi-tests/machines/runtime.c "$lib" -lgcc -Wl,--gc-sections -Wl,--defsym=RAM_SIZE=$ram -T ffi-tests/machines/cortex-m.ld -o "$out"
     exec timeout "${TIMEOUT:-120}" qemu-system-arm -M $board -nographic -monitor none -serial none \
         -semihosting-config enable=on,target=native -kernel "$out" "$@" </dev/null 2>&1 # semihosting writes there
     ;;

@@ -9,7 +9,7 @@
 
 #ifdef __ARM_ARCH_6M__ /* a board of 16 KiB */
 #define FRAME_MAX 614
-#define MOST_UDP 572u
+#define MOST_UDP 568u
 #else
 #define FRAME_MAX 1518
 #define MOST_UDP 1472u
