@@ -40,6 +40,9 @@ for t in $targets; do
         unaligned)
             case $t in mips* | thumb*) check "unaligned_traps_$t" traps "$t" ;; esac
             ;;
+        streams | nfs) # not on the board of 16 KiB
+            [ "$t" = thumbv6m ] || check "${name}_$t" scripts/bare.sh "$t" "$program"
+            ;;
         *) check "${name}_$t" scripts/bare.sh "$t" "$program" ;;
         esac
     done

@@ -145,9 +145,10 @@ static struct udp_out out;
 
 static uint8_t udp_byte(const struct peer *p, uint32_t ctx, uint32_t offset)
 {
-	(void)p;
+	uint32_t at = out.file_at + (offset - out.prefix_length);
+
 	(void)ctx;
-	return offset < out.prefix_length ? out.prefix[offset] : peer_byte(out.file_at + (offset - out.prefix_length));
+	return offset < out.prefix_length ? out.prefix[offset] : at < p->file_size ? peer_byte(at) : 0;
 }
 
 static void send_udp(struct peer *p, const uint8_t *to, unsigned from_port, unsigned to_port, size_t front, size_t file_bytes)
@@ -167,6 +168,13 @@ static void send_udp(struct peer *p, const uint8_t *to, unsigned from_port, unsi
 	}
 	put16(out.prefix + 6, s == 0xffff ? 0xffff : ~s & 0xffff);
 	send_ip(p, to, 17, length, udp_byte, 0);
+}
+
+void peer_answer(struct peer *p, unsigned from_port, unsigned to_port, const uint8_t *front, size_t n, uint32_t file_at, size_t file_bytes)
+{
+	put(out.prefix + 8, front, n);
+	out.file_at = file_at;
+	send_udp(p, client_ip, from_port, to_port, n, file_bytes);
 }
 
 static void arp(struct peer *p, const uint8_t *packet, size_t length)
@@ -322,6 +330,8 @@ static void ipv4(struct peer *p, const uint8_t *ip, size_t length)
 			return;
 		if (get16(l4 + 2) == 67)
 			dhcp(p, l4 + 8, total - 8);
+		else if (p->udp && get16(l4 + 2) != 69 && get16(l4 + 2) != 4000)
+			p->udp(p, get16(l4), get16(l4 + 2), l4 + 8, total - 8);
 		else
 			tftp(p, get16(l4), get16(l4 + 2), l4 + 8, total - 8);
 	} else if (ip[9] == 1 && total >= 8 && l4[0] == 8 && sum(0, l4, total) == 0xffff) {

@@ -17,6 +17,8 @@ struct peer {
 	unsigned mtu;          /* what is longer leaves in fragments, last one first */
 	unsigned alignment;    /* of the next frame handed out, modulo 8 */
 	unsigned lose;         /* every so many-th frame is lost; 0: none */
+	/* Takes UDP to ports other than those of DHCP and TFTP; NULL: nobody. */
+	void (*udp)(struct peer *p, unsigned from_port, unsigned to_port, const uint8_t *message, size_t length);
 	uint32_t seen, lost, fragments, data_blocks;
 	uint8_t client_mac[6];
 	uint16_t client_port;
@@ -40,5 +42,8 @@ void peer_take(struct peer *p, const uint8_t *frame, size_t length);
 
 /* The next frame for the stack, at the next alignment; it lives until the next call. NULL: none. */
 const uint8_t *peer_next(struct peer *p, size_t *length);
+
+/* Sends `n` bytes at `front`, at most 552, then `file_bytes` of the file from `file_at` on, 0 behind its end, by UDP. */
+void peer_answer(struct peer *p, unsigned from_port, unsigned to_port, const uint8_t *front, size_t n, uint32_t file_at, size_t file_bytes);
 
 #endif
