@@ -7,6 +7,7 @@
 #   make size          sizes per target into target/size.tsv          make bench       benchmarks into target/bench.tsv
 #   make dist          a tarball per target                           make install     library, headers, pkg-config, CMake
 #   make fuzz SECONDS=N  every fuzz target N seconds                  make clean
+#   make demo-baremetal  the same on firmware in an emulator
 #
 # make lib takes FEATURES="tftp dhcp" (default: all clients), OPT=3|s|z and TARGET (default: host).
 
@@ -20,7 +21,7 @@ TARGETS ?=
 
 export TARGET FEATURES OPT PREFIX DESTDIR
 
-.PHONY: all demo test test-long test-ports cases bench bench-memory bench-tap bench-model bench-tlb size lib targets header \
+.PHONY: all demo demo-baremetal test test-long test-ports cases bench bench-memory bench-tap bench-model bench-tlb size lib targets header \
 	check-header dist install fuzz clean setup
 
 all: lib
@@ -55,6 +56,9 @@ cases:
 
 demo:
 	@scripts/demo.sh
+
+demo-baremetal:
+	@scripts/demo-baremetal.sh
 
 bench:
 	@scripts/bench.sh all

@@ -1,9 +1,7 @@
-/* See sha256.h. */
+/* See sha256.h. Needs no C library. */
 #include "sha256.h"
 
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 static const uint32_t k[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -32,13 +30,15 @@ static void block(uint32_t h[8], const uint8_t *p)
 
 		w[i] = w[i - 16] + (ror(a, 7) ^ ror(a, 18) ^ a >> 3) + w[i - 7] + (ror(b, 17) ^ ror(b, 19) ^ b >> 10);
 	}
-	memcpy(v, h, sizeof v);
+	for (int i = 0; i < 8; i++)
+		v[i] = h[i];
 	for (int i = 0; i < 64; i++) {
 		uint32_t e = v[4], a = v[0];
 		uint32_t t1 = v[7] + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + ((e & v[5]) ^ (~e & v[6])) + k[i] + w[i];
 		uint32_t t2 = (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
 
-		memmove(v + 1, v, 7 * sizeof *v);
+		for (int j = 7; j > 0; j--)
+			v[j] = v[j - 1];
 		v[4] += t1;
 		v[0] = t1 + t2;
 	}
@@ -57,8 +57,8 @@ void sha256_hex(const void *data, size_t len, char hex[65])
 
 	for (; left >= 64; p += 64, left -= 64)
 		block(h, p);
-	if (left)
-		memcpy(last, p, left);
+	for (size_t i = 0; i < left; i++)
+		last[i] = p[i];
 	last[left] = 0x80;
 	n = left < 56 ? 64 : 128;
 	for (int i = 0; i < 8; i++)
@@ -66,6 +66,7 @@ void sha256_hex(const void *data, size_t len, char hex[65])
 	block(h, last);
 	if (n == 128)
 		block(h, last + 64);
-	for (int i = 0; i < 8; i++)
-		snprintf(hex + 8 * i, 9, "%08x", (unsigned)h[i]);
+	for (int i = 0; i < 64; i++)
+		hex[i] = "0123456789abcdef"[h[i / 8] >> (28 - 4 * (i % 8)) & 15];
+	hex[64] = 0;
 }
