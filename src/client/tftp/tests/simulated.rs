@@ -9,6 +9,7 @@ use crate::sim::packets::Station;
 use crate::sim::rig::{Limits, Rig};
 use crate::sim::tftp_server::{Behaviour, TftpServer, sample};
 use crate::stack::interface::Cidr;
+use crate::stack::stats::Counter;
 use crate::storage::host::{NicCaps, Sink};
 use crate::storage::time::Duration;
 use std::vec::Vec;
@@ -279,4 +280,62 @@ fn packets_that_overtake_each_other_on_a_long_way_keep_the_window_wide() {
         let ms = rig.now().since(start).as_millis();
         assert!(ms < 860_100 / 25, "{ms} ms");
     }
+}
+
+/// The limits of the smallest configuration that boots (`ram_tftp` of docs/SIZES.md: under 6 KiB on 32-bit machines), whose
+/// memory knows no block size.
+fn smallest() -> Limits {
+    Limits {
+        nics: 1,
+        neighbours: 1,
+        routes: 1,
+        hooks: 0,
+        tx: 1,
+        wait: 0,
+        sockets: 1,
+        queue: 0,
+        ops: 1,
+        landing: 2,
+        staging: 0,
+        staging_bytes: 0,
+        names: 0,
+        tcp: 0,
+        tcp_ring: 0,
+        mtu: 1500,
+    }
+}
+
+/// Windows of 16 blocks of 65,464 bytes, every block in 45 fragments in any order, in the smallest configuration.
+fn shuffled_giants(len: usize) {
+    let file = sample(len);
+    let conditions = Conditions {
+        delay: Duration::from_micros(50),
+        bits_per_second: 1_000_000_000,
+        reorder_ppm: 500_000,
+        reorder_by: Duration::from_micros(300),
+        ..Conditions::default()
+    };
+    let mut rig = Rig::bare(1, smallest(), NicCaps::empty(), true);
+    rig.engine.stack.interface_mut(rig.nic).unwrap().add_address(Cidr { addr: rig.us.ip, prefix: 24 });
+    let mut server = TftpServer::new(SERVER, Behaviour::default(), b"file", file.clone());
+    let mut link = Link::new(conditions, 1);
+    let memory = SimMemory::new(file.len());
+    let op = get(&mut rig, &memory, Tuning { blksize: 65_464, windowsize: 16, ..Tuning::default() });
+    let done = |rig: &mut Rig| matches!(rig.engine.ops.get(op).unwrap().step, Step::Done(_));
+    assert!(link.run(&mut rig, &mut server, Duration::from_secs(600), done));
+    assert_eq!(rig.engine.ops.get(op).unwrap().step, Step::Done(Ok(len as u64)));
+    assert!(memory.to_vec() == file);
+    let pieces = rig.count(Counter::RxFragments) as usize;
+    assert!(pieces >= len / 1480, "{pieces}: it came in fragments");
+}
+
+#[test]
+fn large_blocks_in_shuffled_fragments_in_the_smallest_configuration() {
+    shuffled_giants(8 << 20);
+}
+
+#[test]
+#[ignore = "long: 300 MiB"]
+fn large_blocks_in_shuffled_fragments_in_the_smallest_configuration_300_mib() {
+    shuffled_giants(300 << 20);
 }
