@@ -29,7 +29,8 @@ static const struct {
 	{ "tcp", lace_cmd_tcp,
 	  "tcp [-l] [-k] [--send FILE] [--recv FILE] [--ring] [--info] [--window BYTES] [--room BYTES] [--new-reno]\n"
 	  "                       [--no-sack] [--no-timestamps] HOST PORT | -l PORT" },
-	{ "tftp", lace_cmd_tftp, "tftp get [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [-o FILE] [--sha256] [--room BYTES] HOST PATH\n"
+	{ "tftp", lace_cmd_tftp, "tftp get [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [-o FILE] [--sha256] [--room BYTES]\n"
+	  "                       [--piece BYTES] HOST PATH\n"
 	  "  tftp put [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [--stream] FILE HOST PATH" },
 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define AHEAD (256u << 10) /* what a transfer that is read in pieces may be ahead of the reader */
 #define ROOM (1ul << 30) /* address space; pages that no byte reaches cost nothing */
 
 static int save(const char *path, const void *data, size_t len)
@@ -24,11 +25,31 @@ static int save(const char *path, const void *data, size_t len)
 	return bad;
 }
 
+/* Reads a file as a file system driver would: in pieces, one after the other, the transfer running ahead. */
+static int64_t read_pieces(struct tool *tool, const struct lace_tftp_get *get, char *to, size_t room, size_t piece,
+			   lace_op *op)
+{
+	static uint8_t ahead[AHEAD];
+	size_t sum = 0;
+	int64_t n;
+
+	*op = lace_file_open_start(tool->net, get, ahead, sizeof ahead);
+	n = lace_file_wait(tool->net, *op);
+	while (n >= 0 && sum < room) {
+		n = lace_file_read(tool->net, *op, to + sum, room - sum < piece ? room - sum : piece);
+		if (n <= 0)
+			break;
+		sum += (size_t)n;
+	}
+	return n < 0 ? n : (int64_t)sum;
+}
+
 static int get(struct tool *tool, int argc, char **argv)
 {
 	static const struct option longs[] = {
 		{ "sha256", no_argument, NULL, 'H' },
 		{ "room", required_argument, NULL, 'R' },
+		{ "piece", required_argument, NULL, 'P' },
 		{ "timeout", required_argument, NULL, 't' },
 		{ "retries", required_argument, NULL, 'r' },
 		{ NULL, 0, NULL, 0 },
@@ -36,7 +57,7 @@ static int get(struct tool *tool, int argc, char **argv)
 	struct lace_tftp_get get;
 	struct lace_sink sink;
 	const char *output = NULL;
-	size_t room = ROOM;
+	size_t room = ROOM, piece = 0;
 	int hash = 0, rc = 1, c;
 	char hex[65];
 	void *memory;
@@ -67,6 +88,9 @@ static int get(struct tool *tool, int argc, char **argv)
 		case 'R':
 			room = tool_number(optarg, 1, ROOM);
 			break;
+		case 'P':
+			piece = tool_number(optarg, 1, ROOM);
+			break;
 		default:
 			return 2;
 		}
@@ -84,8 +108,12 @@ static int get(struct tool *tool, int argc, char **argv)
 	get.ctx = tool;
 	lace_sink_memory(&sink, sizeof sink, memory, room);
 	tool_begin(tool);
-	op = lace_tftp_get_start(tool->net, &get, &sink);
-	n = lace_op_wait(tool->net, op);
+	if (piece) {
+		n = read_pieces(tool, &get, memory, room, piece, &op);
+	} else {
+		op = lace_tftp_get_start(tool->net, &get, &sink);
+		n = lace_op_wait(tool->net, op);
+	}
 	if (n < 0) {
 		tool_failed_op(tool, get.path, op, n);
 	} else {

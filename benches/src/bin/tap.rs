@@ -148,12 +148,17 @@ fn main() -> ExitCode {
         ("tftp_1468_w16", "tftp get -b 1468 -w 16", Some(16)),
         // The bare loop at the window that Bootlace asks for by default.
         ("tftp_default", "tftp get", Some(32)),
+        // The same, as a file system reads: to be held against the whole file at once, `tftp_default`.
+        ("tftp_file_4k", "tftp get --piece 4096", None),
     ];
     if cases.iter().any(|(case, ..)| wanted(case)) {
         programs::bare_tftp();
         let _server = Atftpd::new(&root).start(&lab);
         for (case, args, window) in cases.into_iter().filter(|(case, ..)| wanted(case)) {
             let mut runners = vec![lace(&file, args)];
+            if case == "tftp_file_4k" {
+                runners.push(Runner { stack: "bootlace_whole", ..lace(&file, "tftp get") });
+            }
             runners.extend(window.map(|w| bare(&file, w)));
             rows.extend(measure(&lab, case, runners, runs));
         }
