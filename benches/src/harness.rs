@@ -34,11 +34,12 @@ pub struct Stack {
 }
 
 /// Every stack of the group `memory`.
-pub const STACKS: [Stack; 6] = [
+pub const STACKS: [Stack; 7] = [
     Stack { name: "floor_copysum", open: crate::floor::copysum, whole: true },
     Stack { name: "floor_memcpy", open: crate::floor::memcpy, whole: false },
     Stack { name: "floor_sum", open: crate::floor::sum, whole: false },
     Stack { name: "smoltcp", open: crate::smol::open, whole: true },
+    Stack { name: "smoltcp_16", open: crate::smol::open_ring, whole: true },
     Stack { name: "bootlace", open: crate::shipped::open, whole: true },
     Stack { name: "bootlace_rust", open: crate::bootlace::open, whole: true },
 ];

@@ -14,6 +14,8 @@ use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr, IpEndpo
 /// Frames offered before a poll. Of 1, 4, 8, 16 and 32 smoltcp is at its best with these: UDP payload is copied twice,
 /// and one datagram at a time stays in the nearest cache.
 const UDP_BURST: usize = 1;
+/// What the others get of UDP: a NIC's ring that is emptied at once.
+const RING_BURST: usize = 16;
 const BURST: usize = 8;
 /// TCP's buffers, each way: the most that needs no window shift.
 const STREAM: usize = 65_535;
@@ -73,6 +75,7 @@ struct Smol {
     source: Source,
     local: u16,
     case: Case,
+    udp_burst: usize,
 }
 
 /// Memory for a socket; a bench lives as long as the program.
@@ -82,6 +85,15 @@ fn lasting<T: Clone>(value: T, count: usize) -> &'static mut [T] {
 
 /// Sets smoltcp up for `case`.
 pub fn open(case: Case) -> Option<Box<dyn Bench>> {
+    set_up(case, UDP_BURST)
+}
+
+/// Sets smoltcp up for UDP in bursts as the others get it, with a socket that holds one.
+pub fn open_ring(case: Case) -> Option<Box<dyn Bench>> {
+    if case == Case::UdpRx { set_up(case, RING_BURST) } else { None }
+}
+
+fn set_up(case: Case, udp_burst: usize) -> Option<Box<dyn Bench>> {
     if matches!(case, Case::Sendfile(_) | Case::SendfileOffload(_)) {
         return None;
     }
@@ -94,8 +106,11 @@ pub fn open(case: Case) -> Option<Box<dyn Bench>> {
     let mut sockets = SocketSet::new(&mut storage[..]);
     let socket = match case {
         Case::UdpRx | Case::Lockstep | Case::Fragments(_) => {
-            let (datagrams, bytes) =
-                if let Case::Fragments(_) = case { (2, 2 * FRAGMENTS * 1500) } else { (2, 2 * 1500) };
+            let (datagrams, bytes) = if let Case::Fragments(_) = case {
+                (2, 2 * FRAGMENTS * 1500)
+            } else {
+                (2 * udp_burst, 2 * udp_burst * 1500)
+            };
             let buffer = || udp::PacketBuffer::new(lasting(udp::PacketMetadata::EMPTY, datagrams), lasting(0, bytes));
             let mut socket = udp::Socket::new(buffer(), buffer());
             socket.bind(OUR_PORT).expect("a port");
@@ -121,13 +136,14 @@ pub fn open(case: Case) -> Option<Box<dyn Bench>> {
         source: Source::new(case),
         local: 0x8000,
         case,
+        udp_burst,
     }))
 }
 
 impl Bench for Smol {
     fn run(&mut self, rounds: u64) {
         match self.case {
-            Case::UdpRx => self.udp(rounds, UDP_BURST),
+            Case::UdpRx => self.udp(rounds, self.udp_burst),
             Case::Fragments(_) => self.udp(rounds * FRAGMENTS as u64, FRAGMENTS),
             Case::Lockstep => self.lockstep(rounds),
             Case::Echo => self.echo(rounds),
