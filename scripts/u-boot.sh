@@ -33,7 +33,7 @@ command -v swig >/dev/null && command -v bison >/dev/null && command -v flex >/d
 [ -e "$work/source/Makefile" ] || source_package
 
 tree=$work/$name-source
-config="-d LTO -d TOOLS_MKEFICAPSULE -d UNIT_TEST -d CLK_K210 -e CMD_NFS -e CMD_DNS -d CMD_WGET -e CMD_TFTPPUT -e NET_TFTP_VARS
+config="-d LTO -d TOOLS_MKEFICAPSULE -d UNIT_TEST -d CLK_K210 -e CMD_NFS -e CMD_DNS -e CMD_WGET -e CMD_TFTPPUT -e NET_TFTP_VARS
  -d BOOTP_SERVERIP"
 case $name in
 bootlace)

@@ -193,6 +193,7 @@ static int start_stack(void)
 		config.tcp_segments = 8;
 	}
 	config.nfs_jobs = IS_ENABLED(CONFIG_CMD_NFS);
+	config.http_jobs = WITH_HTTP;
 	size = lace_stack_size(&config);
 	if (size < 0)
 		return size;

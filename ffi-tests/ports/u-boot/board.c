@@ -28,6 +28,7 @@ struct in_addr net_ip;
 char net_boot_file_name[1024];
 u32 net_boot_file_size, net_boot_file_expected_size_in_blocks;
 uchar *net_rx_packets[PKTBUFSRX];
+struct wget_http_info *wget_info;
 #endif
 
 static struct { char name[32], value[256]; } env[32];

@@ -35,6 +35,7 @@ typedef unsigned long ulong;
 #define CONFIG_CMD_SNTP 1
 #define CONFIG_CMD_TFTPBOOT 1
 #define CONFIG_CMD_TFTPPUT 1
+#define CONFIG_CMD_WGET 1
 #define CONFIG_EFI_LOADER 1
 #define CONFIG_NETDEVICES 1
 #define CONFIG_LMB 1
@@ -172,6 +173,22 @@ int udp_loop(struct udp_ops *ops);
 int sntp_prereq(void *data), sntp_start(void *data);
 static inline void eth_set_last_protocol(int protocol) { (void)protocol; }
 static inline bool is_zero_ethaddr(const u8 *a) { return !(a[0] | a[1] | a[2] | a[3] | a[4] | a[5]); }
+
+#ifdef CONFIG_NET_LEGACY
+enum wget_http_method { WGET_HTTP_METHOD_GET, WGET_HTTP_METHOD_HEAD };
+struct wget_http_info {
+	enum wget_http_method method;
+	u32 status_code;
+	ulong file_size, buffer_size;
+	bool set_bootdev, check_buffer_size;
+	u32 hdr_cont_len;
+	char *headers;
+	bool silent;
+};
+extern struct wget_http_info *wget_info;
+int wget_do_request(ulong address, char *uri);
+bool wget_validate_uri(char *uri);
+#endif
 
 /* The Ethernet uclass. */
 struct udevice *eth_get_dev(void);
