@@ -11,6 +11,7 @@ pub mod lab;
 pub mod process;
 pub mod programs;
 pub mod servers;
+pub mod u_boot;
 
 pub use files::TestFile;
 pub use forward::{End, Forwarder, Way};

@@ -3,27 +3,21 @@
 
 use bootlace_lab::forward::{End, Forwarder, Way};
 use bootlace_lab::servers::*;
-use bootlace_lab::{CLIENT, Lab, Peer, Process, SERVER, TestFile, files, programs};
+use bootlace_lab::u_boot::{Board, plain};
+use bootlace_lab::{Lab, Process, SERVER, TestFile, files};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-const NEEDS: [&str; 7] = ["in.tftpd", "atftpd", "dnsmasq", "ganesha.nfsd", "rpcbind", "gcc", "sh"];
+const NEEDS: [&str; 7] = ["in.tftpd", "atftpd", "dnsmasq", "ganesha.nfsd", "nginx", "script", "gcc"];
 const LIMIT: Duration = Duration::from_secs(100);
 
-/// The folder with U-Boot, built once.
+/// The folder with U-Boot on Bootlace, built once.
 fn u_boot() -> PathBuf {
     static DONE: OnceLock<PathBuf> = OnceLock::new();
-    DONE.get_or_init(|| {
-        let mut build = Command::new("scripts/u-boot.sh");
-        let out = build.arg("bootlace").current_dir(programs::root()).output().expect("the script starts");
-        assert!(out.status.success(), "u-boot.sh:\n{}", String::from_utf8_lossy(&out.stderr));
-        PathBuf::from(String::from_utf8_lossy(&out.stdout).trim())
-    })
-    .clone()
+    DONE.get_or_init(|| bootlace_lab::u_boot::build("bootlace")).clone()
 }
 
 /// CRC-32 as U-Boot's `crc32` has it (ISO 3309).
@@ -33,77 +27,24 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Output without carriage returns and colours.
-fn plain(said: &str) -> String {
-    let mut parts = said.split('\x1b');
-    let first = parts.next().unwrap_or_default().to_string();
-    let rest = parts.map(|part| part.split_once(|c: char| c.is_ascii_alphabetic()).map_or("", |(_, rest)| rest));
-    rest.fold(first, |all, part| all + part).replace('\r', "")
+/// Runs `commands`, each of which loads the file beside it to 0x1000000, and compares lengths and checksums.
+#[track_caller]
+fn loads(board: &Board, what: &str, steps: &[(String, &TestFile)]) -> String {
+    // Memory between the two, so that nothing is left over from the load before.
+    let script: Vec<_> = steps
+        .iter()
+        .map(|(load, _)| format!("setenv filesize; mw.b 0x1000000 a5 400000; {load}; crc32 0x1000000 0x$filesize"))
+        .collect();
+    let said = board.says(&script.join("; "));
+    let sums: Vec<_> = said.lines().filter_map(|l| l.split(" ==> ").nth(1)).collect();
+    let want: Vec<_> = steps
+        .iter()
+        .filter(|(_, file)| file.len > 0)
+        .map(|(_, file)| format!("{:08x}", crc32(&fs::read(&file.path).expect("readable"))))
+        .collect();
+    assert_eq!(sums, want, "{what}: {steps:?}\n{said}");
+    said
 }
-
-/// U-Boot in a namespace of its own, on a cable to the servers'.
-struct Board {
-    peer: Peer,
-    dir: PathBuf,
-}
-
-impl Board {
-    /// A cable from `servers` to the board.
-    fn wired(lab: &Lab) -> Board {
-        lab.ip("link add sv type veth peer name ub");
-        lab.sh("ethtool", "-K sv tx off rx off tso off gso off gro off");
-        lab.ip("addr add 10.77.0.1/24 dev sv");
-        Board::behind(lab, "sv")
-    }
-
-    /// The board at the far end of a cable whose near end is `near`.
-    fn behind(lab: &Lab, near: &str) -> Board {
-        let peer = lab.peer("board");
-        // The kernel's address there is nobody's: U-Boot has its own.
-        peer.take(lab, "ub", "192.0.2.1/32");
-        lab.ip(&format!("link set {near} up"));
-        Board { peer, dir: u_boot() }
-    }
-
-    /// U-Boot with `commands`, at the address `CLIENT` unless they say otherwise.
-    fn command(&self, commands: &str) -> Command {
-        let set = format!(
-            "setenv ethrotate no; setenv ethact host_ub; setenv eth1addr 02:00:00:00:00:02; setenv ipaddr {CLIENT}; \
-             setenv netmask 255.255.255.0; setenv serverip {SERVER}; setenv autoload no; setenv netretry no; {commands}"
-        );
-        let program = self.dir.join("u-boot");
-        let tree = self.dir.join("u-boot.dtb");
-        let mut command = self.peer.command(program.to_str().expect("UTF-8"), "");
-        command.arg("-d").arg(tree).arg("-c").arg(set).stdin(Stdio::null());
-        command
-    }
-
-    /// What it says to them.
-    #[track_caller]
-    fn says(&self, commands: &str) -> String {
-        plain(&self.peer.run(self.command(commands), LIMIT).stdout)
-    }
-
-    /// Runs `commands`, each of which loads the file beside it to 0x1000000, and compares lengths and checksums.
-    #[track_caller]
-    fn loads(&self, what: &str, steps: &[(String, &TestFile)]) -> String {
-        // Memory between the two, so that nothing is left over from the load before.
-        let script: Vec<_> = steps
-            .iter()
-            .map(|(load, _)| format!("setenv filesize; mw.b 0x1000000 a5 400000; {load}; crc32 0x1000000 0x$filesize"))
-            .collect();
-        let said = self.says(&script.join("; "));
-        let sums: Vec<_> = said.lines().filter_map(|l| l.split(" ==> ").nth(1)).collect();
-        let want: Vec<_> = steps
-            .iter()
-            .filter(|(_, file)| file.len > 0)
-            .map(|(_, file)| format!("{:08x}", crc32(&fs::read(&file.path).expect("readable"))))
-            .collect();
-        assert_eq!(sums, want, "{what}: {steps:?}\n{said}");
-        said
-    }
-}
-
 fn make(root: &Path, len: u64) -> TestFile {
     files::make(root, &format!("f{len}"), len, len).expect("the lab folder is writable")
 }
@@ -124,7 +65,7 @@ fn borrowed(steps: &[(String, TestFile)]) -> Vec<(String, &TestFile)> {
 #[ignore = "ports: builds U-Boot"]
 fn u_boot_gets_an_address_a_name_and_a_file() {
     let Some(lab) = Lab::new("u_boot_gets_an_address_a_name_and_a_file", &NEEDS) else { return };
-    let board = Board::wired(&lab);
+    let board = Board::wired(&lab, u_boot());
     let root = lab.folder("root");
     let big = files::make(&root, "big.bin", 1_000_003, 3).expect("writable");
     let _server = Dnsmasq { tftp_root: Some(root), ..Dnsmasq::new("sv") }.start(&lab);
@@ -163,7 +104,7 @@ fn u_boot_gets_an_address_a_name_and_a_file() {
 #[ignore = "ports: builds U-Boot"]
 fn u_boot_loads_by_tftp_with_every_block_size_and_window() {
     let Some(lab) = Lab::new("u_boot_loads_by_tftp_with_every_block_size_and_window", &NEEDS) else { return };
-    let board = Board::wired(&lab);
+    let board = Board::wired(&lab, u_boot());
     let root = lab.folder("root");
     let lengths = [1, 511, 512, 513, 1468, 1469, 65_464, 65_465, 1_234_567];
     let made: Vec<_> = lengths.map(|len| make(&root, len)).into();
@@ -175,7 +116,7 @@ fn u_boot_loads_by_tftp_with_every_block_size_and_window() {
                 steps.push(tftp(&format!("{block} {window}"), large));
             }
         }
-        let said = board.loads(server, &borrowed(&steps));
+        let said = loads(&board, server, &borrowed(&steps));
         assert_eq!(said.matches("\ndone\n").count(), steps.len(), "{said}");
     };
     let hpa = TftpdHpa::new(&root).start(&lab);
@@ -194,12 +135,12 @@ fn u_boot_loads_by_tftp_with_every_block_size_and_window() {
 #[ignore = "ports: builds U-Boot"]
 fn u_boot_loads_from_a_server_without_options() {
     let Some(lab) = Lab::new("u_boot_loads_from_a_server_without_options", &NEEDS) else { return };
-    let board = Board::wired(&lab);
+    let board = Board::wired(&lab, u_boot());
     let root = lab.folder("root");
     let file = make(&root, 700_001);
     let refuse = ["-r", "blksize", "-r", "tsize", "-r", "timeout"].map(String::from).to_vec();
     let _server = TftpdHpa { args: refuse, ..TftpdHpa::new(&root) }.start(&lab);
-    let said = board.loads("no options", &borrowed(&[tftp("", &file)]));
+    let said = loads(&board, "no options", &borrowed(&[tftp("", &file)]));
     // A mark for each ten blocks of 1468, in lines.
     assert!(said.contains("Loading: *\u{8}####") && said.contains("Bytes transferred = 700001 (aae61 hex)"), "{said}");
 }
@@ -208,7 +149,7 @@ fn u_boot_loads_from_a_server_without_options() {
 #[ignore = "ports: builds U-Boot"]
 fn u_boot_loads_by_nfs() {
     let Some(lab) = Lab::new("u_boot_loads_by_nfs", &NEEDS) else { return };
-    let board = Board::wired(&lab);
+    let board = Board::wired(&lab, u_boot());
     let root = lab.folder("root");
     let made: Vec<_> = [1, 1023, 1024, 65_537, 3_000_001].iter().map(|len| make(&root, *len)).collect();
     std::os::unix::fs::symlink("f3000001", root.join("link")).expect("writable");
@@ -216,7 +157,7 @@ fn u_boot_loads_by_nfs() {
     let path = |name: &str| format!("nfs 0x1000000 {SERVER}:{}/{name}", root.display());
     let mut steps: Vec<_> = made.iter().map(|file| (path(&file.name), file)).collect();
     steps.push((path("link"), &made[4]));
-    board.loads("nfs", &steps);
+    loads(&board, "nfs", &steps);
     let said =
         board.says(&format!("{} || echo refused; nfs 0x1000000 {SERVER}:/no/where || echo no mount", path("nothing")));
     assert!(said.contains("\nrefused\n") && said.contains("Cannot mount") && said.contains("\nno mount\n"), "{said}");
@@ -224,9 +165,31 @@ fn u_boot_loads_by_nfs() {
 
 #[test]
 #[ignore = "ports: builds U-Boot"]
+fn u_boot_loads_by_http() {
+    let Some(lab) = Lab::new("u_boot_loads_by_http", &NEEDS) else { return };
+    let board = Board::wired(&lab, u_boot());
+    let root = lab.folder("root");
+    let made: Vec<_> = [1, 1448, 65_537, 3_000_001].iter().map(|len| make(&root, *len)).collect();
+    let extra = "location /moved/ { rewrite ^/moved/(.*)$ http://10.77.0.1/$1 redirect; }".to_string();
+    let _server = Nginx { extra, ..Nginx::new(&root) }.start(&lab);
+    let mut steps: Vec<_> = made.iter().map(|file| (format!("wget 0x1000000 {SERVER}:/{}", file.name), file)).collect();
+    for form in ["", "/", "http://10.77.0.1/", "http://10.77.0.1/moved/"] {
+        steps.push((format!("wget 0x1000000 {form}{}", made[3].name), &made[3]));
+    }
+    loads(&board, "wget", &steps);
+    let said = board.says(&format!(
+        "wget 0x1000000 {SERVER}:/nothing || echo refused; setenv httpdstp 81; \
+                                    wget 0x1000000 /f1 || echo nobody there"
+    ));
+    assert!(said.contains("'Not Found' (404)") && said.contains("\nrefused\n"), "{said}");
+    assert!(said.contains("\nnobody there\n"), "{said}");
+}
+
+#[test]
+#[ignore = "ports: builds U-Boot"]
 fn u_boot_saves_by_tftp() {
     let Some(lab) = Lab::new("u_boot_saves_by_tftp", &NEEDS) else { return };
-    let board = Board::wired(&lab);
+    let board = Board::wired(&lab, u_boot());
     let root = lab.folder("root");
     let file = make(&root, 400_001);
     let bytes = fs::read(&file.path).expect("readable");
@@ -262,7 +225,7 @@ fn u_boot_loads_over_bad_wires() {
     lab.tap("tap0", "10.77.0.1/24");
     lab.ip("link add far type veth peer name ub");
     lab.mute("far");
-    let board = Board::behind(&lab, "far");
+    let board = Board::behind(&lab, "far", u_boot());
     let root = lab.folder("root");
     let file = make(&root, 300_001);
     let wires = [
@@ -272,6 +235,7 @@ fn u_boot_loads_over_bad_wires() {
         ("ring", Way { ring: Some((4, Duration::from_micros(300))), ..Way::clean() }),
     ];
     let _nfs = Ganesha::new(&root).start(&lab);
+    let _http = Nginx::new(&root).start(&lab);
     let _server = Atftpd::new(&root).start(&lab);
     for (name, back) in wires {
         let there = Way { seed: 2, ring: None, ..back.clone() };
@@ -280,7 +244,8 @@ fn u_boot_loads_over_bad_wires() {
         let mut steps: Vec<_> =
             ["", "512 1", "1468 16", "1468 64", "8192 1", "16384 2"].iter().map(|o| tftp(o, &file)).collect();
         steps.push((format!("nfs 0x1000000 {SERVER}:{}/{}", root.display(), file.name), file.clone()));
-        board.loads(name, &borrowed(&steps));
+        steps.push((format!("wget 0x1000000 {SERVER}:/{}", file.name), file.clone()));
+        loads(&board, name, &borrowed(&steps));
         let c = &wire.counts[1];
         let harm: u64 = [&c.lost, &c.reordered, &c.duplicated, &c.overflowed].iter().map(|n| n.load(Relaxed)).sum();
         assert!(harm > 0, "{name}: the wire did no harm");
@@ -292,23 +257,25 @@ fn u_boot_loads_over_bad_wires() {
 #[ignore = "ports: builds U-Boot"]
 fn u_boot_stores_nothing_of_what_does_not_fit() {
     let Some(lab) = Lab::new("u_boot_stores_nothing_of_what_does_not_fit", &NEEDS) else { return };
-    let board = Board::wired(&lab);
+    let board = Board::wired(&lab, u_boot());
     let root = lab.folder("root");
     let file = files::make(&root, "huge", 250 << 20, 1).expect("writable");
     let small = make(&root, 1000);
     let _nfs = Ganesha::new(&root).start(&lab);
+    let _http = Nginx::new(&root).start(&lab);
     let _server = TftpdHpa::new(&root).start(&lab);
     let nfs = format!("nfs 0x1000000 {SERVER}:{}/{}", root.display(), file.name);
     let said = board.says(&format!(
         "mw.b 0x1000000 a5 100000; crc32 0x1000000 100000; tftpboot 0x1000000 huge || echo refused 1; \
          crc32 0x1000000 100000; {nfs} || echo refused 2; crc32 0x1000000 100000; \
+         wget 0x1000000 {SERVER}:/huge || echo refused 5; crc32 0x1000000 100000; \
          tftpboot 0x10000000 {small} || echo refused 3; tftpboot 0xfffffff0 {small} || echo refused 4; \
          tftpboot 0x1000000 {small} && echo still works",
         small = small.name
     ));
     let sums: Vec<_> = said.lines().filter_map(|l| l.split(" ==> ").nth(1)).collect();
-    assert!(sums.len() == 3 && sums.iter().all(|s| s == &sums[0]), "{said}");
-    for want in ["refused 1", "refused 2", "refused 3", "refused 4", "still works"] {
+    assert!(sums.len() == 4 && sums.iter().all(|s| s == &sums[0]), "{said}");
+    for want in ["refused 1", "refused 2", "refused 3", "refused 4", "refused 5", "still works"] {
         assert!(said.contains(&format!("\n{want}\n")), "{want}: {said}");
     }
     assert!(said.contains("trying to overwrite reserved memory"), "{said}");
@@ -319,7 +286,7 @@ fn u_boot_stores_nothing_of_what_does_not_fit() {
 #[ignore = "ports: builds U-Boot"]
 fn u_boot_goes_on_when_the_cable_is_back() {
     let Some(lab) = Lab::new("u_boot_goes_on_when_the_cable_is_back", &NEEDS) else { return };
-    let board = Board::wired(&lab);
+    let board = Board::wired(&lab, u_boot());
     let root = lab.folder("root");
     let file = make(&root, 9_000_001);
     let _server = TftpdHpa::new(&root).start(&lab);
@@ -335,4 +302,30 @@ fn u_boot_goes_on_when_the_cable_is_back() {
     assert!(run.wait(LIMIT).is_some(), "{}", plain(&run.log()));
     let sum = format!("==> {:08x}", crc32(&fs::read(&file.path).expect("readable")));
     assert!(plain(&run.log()).contains(&sum), "{}", plain(&run.log()));
+}
+
+/// Ctrl-C, typed while nobody answers, gives the prompt back; the card works.
+#[test]
+#[ignore = "ports: builds U-Boot"]
+fn u_boot_returns_when_a_key_is_pressed() {
+    let Some(lab) = Lab::new("u_boot_returns_when_a_key_is_pressed", &NEEDS) else { return };
+    let board = Board::wired(&lab, u_boot());
+    let command =
+        board.command("setenv serverip 10.77.0.77; tftpboot 0x1000000 f || echo back; ping 10.77.0.1; echo over");
+    // A terminal, raw: else the key would be a signal.
+    let words: Vec<String> = command.get_args().map(|a| format!("'{}'", a.to_string_lossy())).collect();
+    let typed = lab.write(
+        "typed.sh",
+        &format!(
+            "exec {} {}\n",
+            command.get_program().to_string_lossy(),
+            words.join(" ").replace("'-c'", "'-t' 'raw' '-c'")
+        ),
+    );
+    let mut keys = std::process::Command::new("sh");
+    keys.arg("-c").arg(format!("(sleep 2; printf '\\003'; sleep 1) | script -qec 'sh {}' /dev/null", typed.display()));
+    let said = plain(&lab.run(keys, LIMIT).stdout);
+    for want in ["Loading: ", "\nAbort\n", "\nback\n", "host 10.77.0.1 is alive", "\nover\n"] {
+        assert!(said.contains(want), "{want:?} is not in\n{said}");
+    }
 }
