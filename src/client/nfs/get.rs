@@ -642,14 +642,22 @@ impl<H: Host> Work<H> for Get<H> {
         }
         match &self.dest {
             // What comes ahead of its turn has no place.
-            Dest::Writer(_) if offset != self.delivered => None,
+            Dest::Writer(_) if offset > self.delivered => None,
             _ => Some(None),
         }
     }
 
     #[cfg(feature = "tcp")]
     fn put_data(&mut self, offset: u64, bytes: &[u8]) -> Result<usize, Error> {
-        self.dest.put(self.offset_in_sink(offset), bytes)
+        if !self.dest.is_ordered() {
+            return self.dest.put(self.offset_in_sink(offset), bytes);
+        }
+        // What was taken of a record that broke off comes again.
+        let skip = self.delivered.saturating_sub(offset).min(bytes.len() as u64);
+        let rest = bytes.get(skip as usize..).unwrap_or(&[]);
+        let count = self.dest.put(self.offset_in_sink(self.delivered), rest)?;
+        self.delivered = self.delivered.saturating_add(count as u64);
+        Ok(count.saturating_add(skip as usize))
     }
 
     #[cfg(feature = "tcp")]
@@ -657,7 +665,9 @@ impl<H: Host> Work<H> for Get<H> {
         if !self.dest.is_ordered() {
             return Ok(());
         }
-        self.advance(room, count);
+        // `put_data` has counted it.
+        self.advance(room, 0);
+        self.only_next &= count == 0;
         if refused {
             // The connection keeps what the sink did not take, and holds the server back.
             return self.refuse(room.net.now(), count > 0, true);

@@ -250,6 +250,11 @@ impl Seat {
         job.taken = true;
         job.state.caller = Caller::new(self.patience);
         job.state.kept.clear();
+        #[cfg(feature = "tcp")]
+        {
+            // The operation before may have ended in the middle of a record.
+            job.intake.rewind(0);
+        }
         self.job = Some(index);
         Ok(())
     }

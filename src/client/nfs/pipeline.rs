@@ -239,9 +239,11 @@ impl Pipeline {
     }
 
     /// The READ to send next: what was lost, in order of offset, then what comes next in the file. `only`: nothing but
-    /// what is at this offset.
+    /// what holds this offset.
     pub fn pick(&mut self, only: Option<u64>) -> Option<(usize, Read)> {
-        let wanted = |r: &&(usize, &mut Read)| only.is_none_or(|at| r.1.offset == at);
+        let wanted = |r: &&(usize, &mut Read)| {
+            only.is_none_or(|at| at.checked_sub(r.1.offset).is_some_and(|within| within < u64::from(r.1.len)))
+        };
         let due = self.reads.iter_mut().enumerate().filter(|(_, r)| r.state == State::Due);
         let found = due.filter(|r| wanted(&r)).min_by_key(|(_, r)| r.offset);
         if let Some((index, read)) = found {

@@ -51,7 +51,8 @@ impl Intake {
         Intake { tape: Tape::new(), want: FIRST, data: None, skip: false, line: 0 }
     }
 
-    fn rewind(&mut self, line: u16) {
+    /// Begins anew, on connection number `line`; 0: none yet.
+    pub fn rewind(&mut self, line: u16) {
         self.line = line;
         self.data = None;
         self.tape.rewind();
@@ -144,6 +145,8 @@ fn front<H: Host>(
             let usual = super::get::HEADER_WITH_ATTRIBUTES;
             intake.want = if intake.want < usual { usual } else { intake.want.saturating_add(4) };
         }
+        // A reply to nobody: what else comes is not to be trusted.
+        Head::Whole if whole && intake.tape.front().len() < 4 => return Ok(Go::Broken),
         Head::Whole if whole => {
             let bytes = intake.tape.front();
             let incoming = Incoming { payload: bytes, len: bytes.len(), landed: None, meta: None };

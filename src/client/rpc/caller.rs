@@ -109,7 +109,8 @@ impl Silence {
 
     /// When half the time has passed in which something must be heard on a connection opened at `since`.
     pub fn half(&self, since: Instant) -> Instant {
-        self.since.map_or(since, |s| s.max(since)) + self.limit.divided_by(2)
+        let limit = if self.heard { self.limit } else { self.limit.min(self.first) };
+        self.since.map_or(since, |s| s.max(since)) + limit.divided_by(2)
     }
 
     /// A connection has ended, or could not be opened: when to try again. Fatal if nobody listens there and the server was

@@ -11,7 +11,7 @@ use std::vec;
 
 /// An operation that makes a certain call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Mount,
     Exports,
     Unmount,
@@ -26,7 +26,7 @@ enum Kind {
 }
 
 /// Every operation with the calls it makes: program and procedure.
-const ALL: [(Kind, u32, u32); 16] = [
+pub(super) const ALL: [(Kind, u32, u32); 16] = [
     (Kind::Mount, 100_000, 3),
     (Kind::Mount, 100_005, 1),
     (Kind::Mount, 100_003, nfs::FSINFO),
@@ -49,7 +49,7 @@ const GUARD: usize = 256;
 const SIZE: usize = 4099;
 
 /// How the first reply to a call is changed.
-type Change = Rc<RefCell<Option<Box<dyn FnOnce(&mut Vec<u8>)>>>>;
+pub(super) type Change = Rc<RefCell<Option<Box<dyn FnOnce(&mut Vec<u8>)>>>>;
 
 struct Target {
     lab: Lab,

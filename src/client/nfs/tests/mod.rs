@@ -21,6 +21,8 @@ mod basic;
 mod cases;
 mod files;
 mod hostile;
+#[cfg(feature = "tcp")]
+mod hostile_tcp;
 mod model;
 #[cfg(feature = "tcp")]
 mod tcp;

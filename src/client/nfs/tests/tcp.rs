@@ -31,7 +31,7 @@ impl Stream {
         Stream { rig, peer, link: Link::new(conditions, seed) }
     }
 
-    fn finish(&mut self, op: Key) -> Result<u64> {
+    pub(super) fn finish(&mut self, op: Key) -> Result<u64> {
         let done = |rig: &mut Rig| !rig.engine.ops.get(op).unwrap().is_running();
         assert!(self.link.run(&mut self.rig, &mut self.peer, Duration::from_secs(600), done), "the operation ends");
         match self.rig.engine.ops.get(op).unwrap().step {
@@ -55,7 +55,7 @@ impl Stream {
         }
     }
 
-    fn start_get(&mut self, sink: Sink, change: impl FnOnce(&mut get::Request<SimHost>)) -> Key {
+    pub(super) fn start_get(&mut self, sink: Sink, change: impl FnOnce(&mut get::Request<SimHost>)) -> Key {
         let mut request = get::Request {
             mount: self.known(),
             path: b"f".to_vec(),
@@ -68,12 +68,12 @@ impl Stream {
         self.rig.engine.start(Client::NfsGet(Get::new(request).unwrap())).unwrap()
     }
 
-    fn ask(&mut self, path: &[u8], ask: Ask<SimHost>) -> Key {
+    pub(super) fn ask(&mut self, path: &[u8], ask: Ask<SimHost>) -> Key {
         let request = query::Request { mount: self.known(), path: path.to_vec(), ask, tuning: Tuning::default() };
         self.rig.engine.start(Client::NfsQuery(Query::new(request).unwrap())).unwrap()
     }
 
-    fn attach(&mut self, change: impl FnOnce(&mut attach::Request<SimHost>)) -> Key {
+    pub(super) fn attach(&mut self, change: impl FnOnce(&mut attach::Request<SimHost>)) -> Key {
         let mut request = attach::Request {
             server: Server { name: None, addr: self.peer.server.station.ip, port: 0 },
             task: attach::Task::Mount(b"/srv".to_vec()),
@@ -103,7 +103,7 @@ impl Stream {
         }
     }
 
-    fn close(&mut self, op: Key) {
+    pub(super) fn close(&mut self, op: Key) {
         self.rig.engine.close(op).unwrap();
     }
 }
