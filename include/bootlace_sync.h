@@ -238,6 +238,17 @@ static inline int64_t lace_http_get(lace_stack *net, const struct lace_http *htt
 	return lace_op_finish(net, lace_http_get_start(net, http, sink));
 }
 
+/* Opens a file to be read in pieces: see lace_http_open_start. Returns it or why not. */
+static inline lace_file lace_http_open(lace_stack *net, const struct lace_http *http)
+{
+	lace_file file = lace_http_open_start(net, http);
+	int64_t result = lace_file_wait(net, file);
+
+	if (file >= 0 && result < 0)
+		lace_op_close(net, file);
+	return result < 0 ? (lace_file)result : file;
+}
+
 /* Asks how long a file is: see lace_http_head_start. Returns that, 0 if it is not told, or why not. */
 static inline int64_t lace_http_head(lace_stack *net, const struct lace_http *http)
 {

@@ -23,6 +23,9 @@ pub enum Client<H: Host> {
     /// HTTP.
     #[cfg(feature = "http")]
     Http(super::http::Get<H>),
+    /// A file at an HTTP server that is read in pieces.
+    #[cfg(feature = "http")]
+    HttpFile(super::http::File<H>),
     /// Ping.
     #[cfg(feature = "ping")]
     Ping(super::ping::Ping<H>),
@@ -70,6 +73,8 @@ macro_rules! each_client {
             Client::Dns($c) => $call,
             #[cfg(feature = "http")]
             Client::Http($c) => $call,
+            #[cfg(feature = "http")]
+            Client::HttpFile($c) => $call,
             #[cfg(feature = "ping")]
             Client::Ping($c) => $call,
             #[cfg(any(test, feature = "sim"))]
@@ -107,6 +112,8 @@ impl<H: Host> Client<H> {
         match self {
             #[cfg(feature = "http")]
             Client::Http(c) => c.connection(shared),
+            #[cfg(feature = "http")]
+            Client::HttpFile(c) => c.connection(shared),
             #[cfg(feature = "nfs")]
             Client::NfsAttach(c) => c.connection(shared),
             #[cfg(feature = "nfs")]
@@ -131,6 +138,8 @@ impl<H: Host> Client<H> {
             Client::File(file) => Some(super::reader::Reader::Tftp(file)),
             #[cfg(feature = "nfs")]
             Client::NfsFile(file) => Some(super::reader::Reader::Nfs(file)),
+            #[cfg(feature = "http")]
+            Client::HttpFile(file) => Some(super::reader::Reader::Http(file)),
             _ => None,
         }
     }

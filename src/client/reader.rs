@@ -11,6 +11,9 @@ pub enum Reader<'f, H: Host> {
     /// On an NFS export.
     #[cfg(feature = "nfs")]
     Nfs(&'f mut super::nfs::File<H>),
+    /// At an HTTP server.
+    #[cfg(feature = "http")]
+    Http(&'f mut super::http::File<H>),
 }
 
 macro_rules! each_file {
@@ -20,6 +23,8 @@ macro_rules! each_file {
             Reader::Tftp($f) => $call,
             #[cfg(feature = "nfs")]
             Reader::Nfs($f) => $call,
+            #[cfg(feature = "http")]
+            Reader::Http($f) => $call,
         }
     };
 }

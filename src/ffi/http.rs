@@ -6,6 +6,7 @@
 //! waits 4 s for the next operation with the same server. Stacks of `lace_config_init` have no memory for HTTP: set
 //! `http_jobs` and `tcp_connections`.
 
+use super::file::lace_file;
 use super::guard::{enter, lace_stack};
 use super::op::{Notify, lace_done, lace_op, lace_progress, start};
 use super::results::{LACE_EAGAIN, LACE_EBADF, LACE_EFAULT, LACE_EINVAL, LACE_EMSGSIZE, LACE_ENOENT, code};
@@ -13,7 +14,7 @@ use super::sink::{CText, lace_sink, sink_at};
 use super::structs::{Sized32, init, read};
 use crate::client::engine::Shared;
 use crate::client::http::head::field;
-use crate::client::http::{Get, MAX_FIELD_TEXT, MAX_SECRET, MAX_URL, MAX_VALIDATOR, Method, Request, Tuning};
+use crate::client::http::{File, Get, MAX_FIELD_TEXT, MAX_SECRET, MAX_URL, MAX_VALIDATOR, Method, Request, Tuning};
 use crate::client::ops::Client;
 use crate::storage::host::Sink;
 use crate::storage::time::Duration;
@@ -182,6 +183,25 @@ pub unsafe extern "C" fn lace_http_head_start(net: *mut lace_stack, http: *const
     begin(net, http, Method::Head, None)
 }
 
+/// Opens the file that `*http` names, to be read in pieces by `lace_file_read_start` and its kin. The position is
+/// `offset` at first; `len` and `sink_stall_ms` do not count. Bytes land in the buffers they are read into; between
+/// reads the server is held back. To read elsewhere is another request, for what lies there; servers that give no parts
+/// send the file from its beginning, which is passed over. `progress` and `done` are called as for a transfer; `done`
+/// when it was closed by an error. Each open file takes one of `lace_config.http_jobs` and a connection.
+///
+/// Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; else as `lace_http_get_start`.
+/// Reads fail as that does, with `LACE_ESTALE` when the file at the server is no longer the one that was opened.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lace_http_open_start(net: *mut lace_stack, http: *const lace_http) -> lace_file {
+    let http = match read(http) {
+        Ok(http) => http,
+        Err(code) => return code,
+    };
+    start(net, Notify { progress: http.progress, done: http.done, ctx: http.ctx }, |_, _| {
+        File::new(http.request(Method::Get, Sink::Discard)?).map(Client::HttpFile).map_err(code)
+    })
+}
+
 /// Calls `what` on an HTTP operation.
 fn ask<R>(
     net: *mut lace_stack,
@@ -194,6 +214,7 @@ fn ask<R>(
             let engine = &core.engine;
             match &engine.ops.get(key).ok_or(LACE_EBADF)?.client {
                 Client::Http(get) => what(get, &engine.shared),
+                Client::HttpFile(file) => what(file.get(), &engine.shared),
                 _ => Err(LACE_EINVAL),
             }
         })

@@ -12,7 +12,6 @@ pub enum Dest<H: Host> {
     /// Nowhere.
     Discard,
     /// The buffer of the read under way, and the offset of its first byte; without one nothing is taken.
-    #[allow(dead_code)] // Until files are read by HTTP.
     Window(Option<H::Memory>, u64),
 }
 

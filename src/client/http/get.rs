@@ -128,6 +128,8 @@ pub struct Get<H: Host> {
     heard: (u64, Instant),
     /// Since when the sink refuses.
     refused: Option<Instant>,
+    /// A response about the file has come.
+    found: bool,
 }
 
 impl<H: Host> Get<H> {
@@ -181,7 +183,48 @@ impl<H: Host> Get<H> {
             status: 0,
             heard: (0, Instant::ZERO),
             refused: None,
+            found: false,
         })
+    }
+
+    /// A file that is read in pieces: bytes go where [`Self::set_window`] says.
+    pub(super) fn pulled(request: Request<H>) -> Result<Self> {
+        let request = Request { method: Method::Get, sink: SinkOf::<H>::Discard, len: u64::MAX, ..request };
+        let mut get = Get::new(request)?;
+        get.dest = Dest::Window(None, 0);
+        Ok(get)
+    }
+
+    /// Has the bytes that follow go to `memory`, or nowhere for now.
+    pub(super) fn set_window(&mut self, now: Instant, memory: Option<H::Memory>) {
+        if memory.is_some() {
+            // Nobody has waited for the server since.
+            self.heard.1 = now;
+            self.retries = self.tuning.retries;
+        }
+        self.dest = Dest::Window(memory, self.delivered);
+    }
+
+    /// Asks for the file again, from `position` on.
+    pub(super) fn restart(&mut self, cx: &mut Cx<'_, '_, H>, position: u64) {
+        if matches!(self.stage, Stage::Talk(_))
+            && cx.shared.http.job(self.job).is_some_and(|j| j.until == Instant::NEVER)
+        {
+            self.hang_up(cx, false);
+        }
+        (self.start, self.delivered, self.amended) = (position, 0, 0);
+        self.drains = false;
+        self.stage = Stage::Start;
+    }
+
+    /// Position in the file of the next byte.
+    pub(super) fn position(&self) -> u64 {
+        self.start.saturating_add(self.delivered)
+    }
+
+    /// Whether the server has begun to give the file.
+    pub fn is_found(&self) -> bool {
+        self.found
     }
 
     /// The connection that it waits for.
@@ -474,6 +517,7 @@ impl<H: Host> Get<H> {
             return Err(Error::Changed);
         }
         self.total = self.total.or(total);
+        self.found = true;
         let want = self.want();
         cx.progress.total = want;
         if let (Some(want), Some(capacity)) = (want, self.dest.capacity())
@@ -495,8 +539,7 @@ impl<H: Host> Get<H> {
         let Some(job) = cx.shared.http.job(self.job) else { return Err(Error::NotConnected) };
         let skip = self.start.saturating_add(self.delivered);
         // RFC 9110 §13.1.5: the whole comes where the file is another one, and where the server gives no parts.
-        let sure = self.delivered > 0 || self.if_range.is_some();
-        if skip > 0 && sure && self.is_same_file(job) != Some(true) {
+        if (skip > 0 || self.found) && self.is_same_file(job) == Some(false) {
             return Err(Error::Changed);
         }
         self.found(cx, head.length)?;

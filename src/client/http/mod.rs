@@ -9,6 +9,7 @@
 pub mod body;
 mod dest;
 mod exchange;
+pub mod file;
 pub mod get;
 pub mod head;
 pub mod range;
@@ -26,6 +27,7 @@ use crate::storage::time::{Duration, Instant};
 use crate::tcp::Tcp;
 use core::net::Ipv4Addr;
 
+pub use file::File;
 pub use get::{Get, Request};
 
 /// Most bytes of a request's or a response's head.

@@ -1,5 +1,6 @@
 //! HTTP over the simulated link, and over scripted streams.
 
+mod files;
 mod hostile;
 mod transfers;
 
