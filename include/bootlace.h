@@ -2659,6 +2659,18 @@ lace_op lace_http_get_start(lace_stack *net,
 lace_op lace_http_head_start(lace_stack *net, const struct lace_http *http);
 
 /**
+ * Opens the file that `*http` names, to be read in pieces by `lace_file_read_start` and its kin. The position is
+ * `offset` at first; `len` and `sink_stall_ms` do not count. Bytes land in the buffers they are read into; between
+ * reads the server is held back. To read elsewhere is another request, for what lies there; servers that give no parts
+ * send the file from its beginning, which is passed over. `progress` and `done` are called as for a transfer; `done`
+ * when it was closed by an error. Each open file takes one of `lace_config.http_jobs` and a connection.
+ *
+ * Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; else as `lace_http_get_start`.
+ * Reads fail as that does, with `LACE_ESTALE` when the file at the server is no longer the one that was opened.
+ */
+lace_file lace_http_open_start(lace_stack *net, const struct lace_http *http);
+
+/**
  * The status code of the last response, such as 200; after redirects, of the response that they led to.
  *
  * Returns that; `LACE_EAGAIN` before a response came; `LACE_EINVAL` for an operation of another kind; `LACE_EBADF`,

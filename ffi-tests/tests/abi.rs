@@ -12,12 +12,14 @@ fn program(name: &'static str) -> PathBuf {
     static REENTER: OnceLock<PathBuf> = OnceLock::new();
     static TCP: OnceLock<PathBuf> = OnceLock::new();
     static PUT: OnceLock<PathBuf> = OnceLock::new();
+    static HTTP: OnceLock<PathBuf> = OnceLock::new();
     static MISUSE: OnceLock<PathBuf> = OnceLock::new();
     let cell = match name {
         "flow" => &FLOW,
         "reenter" => &REENTER,
         "tcp" => &TCP,
         "put" => &PUT,
+        "http" => &HTTP,
         _ => &MISUSE,
     };
     cell.get_or_init(|| {
@@ -82,6 +84,10 @@ tests! {
         every_kind_of_source_is_sent_by_tftp = "copied",
         every_kind_of_source_is_sent_by_tftp_by_a_gathering_nic = "gathered",
         tftp_put_tells_why_it_failed = "errors";
+    "http":
+        files_come_by_http_and_rests_are_fetched_later = "whole",
+        http_tells_why_it_failed = "failures",
+        a_file_is_read_by_http_in_pieces = "pieces";
     "reenter":
         case_k02_every_call_from_every_callback = "every_call",
         case_k02_close_from_every_callback = "closing",
