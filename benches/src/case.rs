@@ -10,6 +10,8 @@ pub const RING: usize = 48;
 pub const FRAGMENTS: usize = 12;
 /// Length of the destination, through which received payloads walk.
 pub const DESTINATION: usize = 16 << 20;
+/// Bytes of a TCP transfer, whatever the window: so many that opening and closing does not count.
+pub const TRANSFER: usize = 4 << 20;
 /// Payload of a full TCP segment.
 pub const MSS: usize = 1460;
 
@@ -20,9 +22,10 @@ pub enum Case {
     UdpRx,
     /// Datagrams of twelve full fragments into memory.
     Fragments(Order),
-    /// A TCP download of so many bytes into memory: connect, receive, close.
+    /// A TCP download of [`TRANSFER`] bytes into memory over a window of so many: connect, receive, close.
     TcpRx(usize),
-    /// A TCP upload of so many bytes from memory through the stack's usual send call: connect, send, close.
+    /// A TCP upload of [`TRANSFER`] bytes from memory through the stack's usual send call, its buffer and the peer's window
+    /// being of so many: connect, send, close.
     TcpTx(usize),
     /// The same from memory that is lent to the stack. Stacks that cannot do this sit it out.
     Sendfile(usize),
@@ -104,7 +107,9 @@ impl Case {
     /// Frames that carry payload for each round a [`crate::harness::Bench`] makes: a transfer, a datagram, a frame.
     pub fn packets_per_round(self) -> u64 {
         match self {
-            Case::TcpRx(n) | Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => n.div_ceil(MSS) as u64,
+            Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => {
+                TRANSFER.div_ceil(MSS) as u64
+            }
             Case::Fragments(_) => FRAGMENTS as u64,
             _ => 1,
         }
@@ -113,7 +118,9 @@ impl Case {
     /// Rounds of one timed run: about one walk through the destination.
     pub fn rounds(self) -> u64 {
         match self {
-            Case::TcpRx(n) | Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => (DESTINATION / n) as u64,
+            Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => {
+                (DESTINATION / TRANSFER) as u64
+            }
             Case::Fragments(_) => (DESTINATION / (FRAGMENTS * FRAGMENT)) as u64,
             _ => (DESTINATION / 1468) as u64,
         }
@@ -122,9 +129,7 @@ impl Case {
     /// Rounds whose instructions are counted.
     pub fn counted_rounds(self) -> u64 {
         match self {
-            Case::TcpRx(n) | Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => {
-                ((1 << 20) / n).max(1) as u64
-            }
+            Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => 1,
             Case::Fragments(_) => 80,
             _ => 960,
         }
@@ -147,10 +152,18 @@ impl Case {
                     .map(|i| frames::ipv4(1, i as u16, 0x4000, &frames::echo_request(i as u16, &payload(self, i))));
                 Nic::new(requests.collect(), Peer::replay(Order::Forward, 1))
             }
-            Case::TcpRx(n) => Nic::new(crate::nic::segments(self), Peer::sender(n)),
+            Case::TcpRx(n) => Nic::new(crate::nic::segments(self), Peer::sender(TRANSFER, n)),
             Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => {
-                Nic::new(crate::nic::segments(self), Peer::receiver(n))
+                Nic::new(crate::nic::segments(self), Peer::receiver(TRANSFER, n))
             }
+        }
+    }
+
+    /// Bytes of a TCP case's window.
+    pub fn window(self) -> usize {
+        match self {
+            Case::TcpRx(n) | Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => n,
+            _ => 0,
         }
     }
 
@@ -163,9 +176,9 @@ impl Case {
     pub fn expected(self, rounds: usize) -> Vec<u8> {
         let mut all = Vec::new();
         match self {
-            Case::TcpRx(n) => {
+            Case::TcpRx(_) => {
                 for _ in 0..rounds {
-                    all.extend(stream(self, n));
+                    all.extend(stream(self, TRANSFER));
                 }
             }
             Case::UdpRx | Case::Lockstep => {
@@ -258,8 +271,8 @@ impl Source {
     /// What `case` sends.
     pub fn new(case: Case) -> Source {
         match case {
-            Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => {
-                Source { memory: region::source(case), len: DESTINATION / n * n, at: 0 }
+            Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => {
+                Source { memory: region::source(case), len: DESTINATION / TRANSFER * TRANSFER, at: 0 }
             }
             _ => Source { memory: region::destination(), len: 0, at: 0 },
         }
@@ -277,9 +290,9 @@ impl Source {
 /// What a TCP case sends: the stream, over and over, as long as the destination.
 pub fn source_bytes(case: Case) -> Vec<u8> {
     match case {
-        Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => {
-            let stream = stream(case, n);
-            stream.iter().copied().cycle().take(DESTINATION / n * n).collect()
+        Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => {
+            let stream = stream(case, TRANSFER);
+            stream.iter().copied().cycle().take(DESTINATION / TRANSFER * TRANSFER).collect()
         }
         _ => Vec::new(),
     }

@@ -76,7 +76,7 @@ fn open<P: Pass>(case: Case) -> Option<Box<dyn Bench>> {
         Case::SendfileOffload(_) => return None,
     };
     let total = match case {
-        Case::TcpRx(n) | Case::TcpTx(n) | Case::Sendfile(n) => n,
+        Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) => crate::case::TRANSFER,
         _ => 0,
     };
     Some(Box::new(Floor {

@@ -22,9 +22,6 @@ const RST: u8 = 4;
 const PSH: u8 = 8;
 const ACK: u8 = 16;
 
-/// The window shift the peer offers; its window is 256 KiB.
-const SHIFT: u8 = 2;
-
 /// In which order the fragments of a datagram arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -139,6 +136,8 @@ enum Phase {
 /// One end of a TCP connection that works because nothing is ever lost. Counts are bytes of the stream, SYN and FIN apart.
 pub struct Tcp {
     total: usize,
+    /// Shift of the window field we send.
+    own_shift: u8,
     phase: Phase,
     port: u16,
     first: u32,
@@ -176,14 +175,14 @@ impl Peer {
         Peer::Replay(Replay { order: all, next: 0, answered: 0, idents })
     }
 
-    /// A TCP server that sends `total` bytes and closes.
-    pub fn sender(total: usize) -> Peer {
-        Peer::Sender(Tcp::new(total))
+    /// A TCP server that sends `total` bytes and closes; its own window is `window`.
+    pub fn sender(total: usize, window: usize) -> Peer {
+        Peer::Sender(Tcp::new(total, window))
     }
 
-    /// A TCP server that takes what comes, `total` bytes a connection.
-    pub fn receiver(total: usize) -> Peer {
-        Peer::Receiver(Tcp::new(total))
+    /// A TCP server that takes what comes, `total` bytes a connection, with a window of `window`.
+    pub fn receiver(total: usize, window: usize) -> Peer {
+        Peer::Receiver(Tcp::new(total, window))
     }
 }
 
@@ -376,9 +375,11 @@ fn hear(head: &[u8], len: usize, peer: &mut Peer, sent: &mut u64, arp: &mut Opti
 }
 
 impl Tcp {
-    fn new(total: usize) -> Tcp {
+    fn new(total: usize, window: usize) -> Tcp {
         Tcp {
             total,
+            // The window field is always full.
+            own_shift: (window >> 16).max(1).ilog2() as u8,
             phase: Phase::Listen,
             port: 0,
             first: 1000,
@@ -496,7 +497,7 @@ impl Tcp {
             return false;
         };
         let options: &[u8] = match (flags & SYN != 0, self.scaled) {
-            (true, true) => &[2, 4, (MSS >> 8) as u8, MSS as u8, 1, 3, 3, SHIFT],
+            (true, true) => &[2, 4, (MSS >> 8) as u8, MSS as u8, 1, 3, 3, self.own_shift],
             (true, false) => &[2, 4, (MSS >> 8) as u8, MSS as u8],
             _ => &[],
         };

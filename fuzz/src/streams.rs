@@ -255,7 +255,7 @@ fn steps(script: &mut Script, key: Key, input: &mut Input<'_>, answer: WireOptio
             0..=4 => {
                 // A segment: where it stands beside what is expected, its control bits, window, length.
                 let seq = script.acked.wrapping_add(i32::from(input.word() as i16) as u32);
-                let ack = script.seen.wrapping_add(i32::from(input.byte() as i8) as u32 * 16).max(1);
+                let ack = script.seen.wrapping_add((i32::from(input.byte() as i8) * 16) as u32).max(1);
                 let flags = Flags::from_bits_truncate(input.byte());
                 let window = input.word();
                 let len = usize::from(input.byte()) * 4;

@@ -2,7 +2,7 @@
 //! is lent.
 
 use super::host::{Bare, Port};
-use crate::case::{Case, Destination, Source as Bytes};
+use crate::case::{Case, Destination, Source as Bytes, TRANSFER};
 use crate::frames::{OUR_IP, OUR_MAC, PEER_IP, PEER_PORT};
 use crate::harness::Bench;
 use crate::nic::Nic;
@@ -18,8 +18,6 @@ use core::net::Ipv4Addr;
 
 /// Frames taken from the NIC in a pass.
 const BURST: usize = 32;
-/// TCP's rings, each way: as large as smoltcp's.
-const STREAM: usize = 65_535;
 
 struct Streams {
     nic: Nic,
@@ -38,8 +36,13 @@ pub fn open(case: Case) -> Option<Box<dyn Bench>> {
         Case::SendfileOffload(_) => NicCaps::GATHER | NicCaps::TX_L4_SUM | NicCaps::TX_IP_SUM,
         _ => NicCaps::empty(),
     };
+    // As large as smoltcp's buffers; what is received goes to a region and needs none.
+    let ring = match case {
+        Case::TcpTx(n) => n,
+        _ => 65_535,
+    };
     let idle = std::env::var("LACE_IDLE").ok().and_then(|n| n.parse().ok()).unwrap_or(0usize);
-    let limits = Limits { tcp: 2 + idle, tcp_ring: STREAM, ..Limits::default() };
+    let limits = Limits { tcp: 2 + idle, tcp_ring: ring, ..Limits::default() };
     let mut engine = Engine::new(Bare(1), memory(&limits));
     let mut interface = Interface::new(Port::new(caps), Address(OUR_MAC), 1500, None);
     interface.add_address(Cidr { addr: Ipv4Addr::from(OUR_IP), prefix: 24 });
@@ -84,7 +87,8 @@ impl Streams {
         let local = Endpoint { addr: Ipv4Addr::UNSPECIFIED, port: 0 };
         let remote = Endpoint { addr: Ipv4Addr::from(PEER_IP), port: PEER_PORT };
         // As smoltcp has it: no timestamps, full segments of 1460 bytes.
-        let options = Options { timestamps: false, ..Options::default() };
+        let window = if self.case.window() == 64 << 10 { 65_535 } else { self.case.window() };
+        let options = Options { timestamps: false, recv_max: window as u32, ..Options::default() };
         let Engine { tcp, stack, .. } = &mut self.engine;
         tcp.connect(stack, local, remote, options).expect("a free connection")
     }
@@ -170,8 +174,8 @@ impl Bench for Streams {
     fn run(&mut self, rounds: u64) {
         for _ in 0..rounds {
             match self.case {
-                Case::TcpRx(n) => self.receive(n),
-                Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => self.transmit(n),
+                Case::TcpRx(_) => self.receive(TRANSFER),
+                Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => self.transmit(TRANSFER),
                 _ => {}
             }
         }
