@@ -19,6 +19,11 @@ static const struct {
 } commands[] = {
 	{ "dhcp", lace_cmd_dhcp, "dhcp [--timeout MS] [--pxe ARCHITECTURE]" },
 	{ "dns", lace_cmd_dns, "dns [--timeout MS] NAME" },
+	{ "ftp", lace_cmd_ftp,
+	  "ftp put [-u USER:PASSWORD] [--copy | --ascii | --stream] [--pasv] [--resume | --offset N] [-t MS] [-v] FILE HOST PATH\n"
+	  "  ftp get [the same] [-o FILE] [--sha256] [--room BYTES] HOST PATH" },
+	{ "iperf", lace_cmd_iperf, "iperf -c HOST [-t SECONDS | -n BYTES] [-P STREAMS] [-p PORT] [--copy]\n"
+	  "  iperf -s [-1] [-p PORT] [--copy]" },
 	{ "nfs", lace_cmd_nfs,
 	  "nfs get [--tcp | --udp] [-r READSIZE] [-d DEPTH] [--offset N] [--length N] [--timeout MS] [-o FILE] [--sha256]\n"
 	  "                       [--room BYTES] [--piece BYTES [--readahead BYTES]] HOST:EXPORT PATH\n"
@@ -33,6 +38,8 @@ static const struct {
 	  "                       [--piece BYTES] HOST PATH\n"
 	  "  tftp put [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [--stream] FILE HOST PATH" },
 };
+
+#define PAGES 512 /* pieces of files that may be lent to the card at a time */
 
 enum { TAP = 256, PACKET, SLIRP, PCAP, IP, GW, DNS, RING, PUSH, COPY, BUSY, ARENA, STATS, RINGS };
 
@@ -206,6 +213,7 @@ static int set_up(struct tool *tool, const struct settings *s, void **arena)
 	int rc;
 
 	lace_config_full(&config, sizeof config);
+	config.tcp_pages = PAGES;
 	if (s->rings)
 		config.tcp_receive_bytes = config.tcp_send_bytes = s->rings;
 	size = s->arena ? (int64_t)s->arena : lace_stack_size(&config);

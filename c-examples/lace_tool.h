@@ -42,6 +42,8 @@ int tool_dhcp(struct tool *tool, uint32_t timeout_ms);
 
 int lace_cmd_dhcp(struct tool *tool, int argc, char **argv);
 int lace_cmd_dns(struct tool *tool, int argc, char **argv);
+int lace_cmd_ftp(struct tool *tool, int argc, char **argv);
+int lace_cmd_iperf(struct tool *tool, int argc, char **argv);
 int lace_cmd_nfs(struct tool *tool, int argc, char **argv);
 int lace_cmd_http(struct tool *tool, int argc, char **argv);
 int lace_cmd_ping(struct tool *tool, int argc, char **argv);
