@@ -8,6 +8,7 @@ use bootlace::wire::{Error, arp, dhcp, dns, ethernet, icmpv4, igmp, ipv4, mount,
 
 pub mod clients;
 pub mod engine;
+pub mod http;
 pub mod nfs;
 pub mod streams;
 
@@ -15,13 +16,14 @@ pub mod streams;
 pub type Target = fn(&[u8]) -> bool;
 
 /// The targets, by the names of their binaries and folders of seeds.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("eth_ip_udp", eth_ip_udp),
     ("arp", arp),
     ("icmp", icmp),
     ("tcp", tcp),
     ("dhcp", dhcp),
     ("dns", dns),
+    ("http", http::response),
     ("tftp", tftp),
     ("rpc_nfs", rpc_nfs),
     ("fragments", engine::fragments),
