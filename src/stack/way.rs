@@ -7,7 +7,7 @@ use super::egress::{self, Fill, MAX_BODY, MAX_HEADERS, TxError, copy_out, copy_s
 use super::interface::NicId;
 use super::stats::Counter;
 use crate::storage::checksum::Sum;
-use crate::storage::host::{Host, NicCaps, Span, Token};
+use crate::storage::host::{Host, Memory, NicCaps, Span, Token};
 use crate::storage::time::{Duration, Instant};
 use crate::wire::ethernet::{self, EtherType, MIN_FRAME_LEN, TAGGED_HEADER_LEN, Tag};
 use crate::wire::ipv4::{self, Protocol};
@@ -236,15 +236,25 @@ impl<'a, H: Host> Stack<'a, H> {
                     egress::send_gathered(iface, frames, way.nic, head, spans, MIN_FRAME_LEN.saturating_sub(len), token)
                 })
             }
-            load => copy_out(iface, frames, way.nic, len, |out| {
+            // Each kind has a closure of its own: what is moved into one that serves all is stored in parts and loaded as a
+            // whole, and waits for the payload's stores.
+            Load::Spans([span]) => copy_out(iface, frames, way.nic, len, |out| {
                 let (head, rest) = out.split_at_mut_checked(headers).ok_or(TxError::Invalid)?;
-                let body = match load {
-                    Load::Spans([Span::Bytes(bytes)]) => Sum::copy(rest, bytes).ok_or(TxError::Invalid)?,
-                    Load::Spans(spans) => copy_spans(rest, spans)?,
-                    Load::Fill(_, fill) => fill(rest)?,
+                let body = match span {
+                    Span::Bytes(bytes) => Sum::copy(rest, bytes).ok_or(TxError::Invalid)?,
+                    Span::Memory { memory, at, .. } => memory.read_sum(*at, rest).map_err(|_| TxError::Invalid)?,
                 };
-                let body = if offload { None } else { Some(body) };
-                frame.write(head, body).ok_or(TxError::Invalid)
+                frame.write(head, if offload { None } else { Some(body) }).ok_or(TxError::Invalid)
+            }),
+            Load::Spans(spans) => copy_out(iface, frames, way.nic, len, |out| {
+                let (head, rest) = out.split_at_mut_checked(headers).ok_or(TxError::Invalid)?;
+                let body = copy_spans(rest, spans)?;
+                frame.write(head, if offload { None } else { Some(body) }).ok_or(TxError::Invalid)
+            }),
+            Load::Fill(_, fill) => copy_out(iface, frames, way.nic, len, |out| {
+                let (head, rest) = out.split_at_mut_checked(headers).ok_or(TxError::Invalid)?;
+                let body = fill(rest)?;
+                frame.write(head, if offload { None } else { Some(body) }).ok_or(TxError::Invalid)
             }),
         };
         egress::count_tx(&mut self.stats, &sent);

@@ -294,8 +294,7 @@ pub fn emit_data_head(block: u16) -> [u8; DATA_HEADER_LEN] {
 /// The acknowledgement of `block`.
 #[inline]
 pub fn emit_ack(block: u16) -> [u8; 4] {
-    let [a, b] = block.to_be_bytes();
-    [0, 4, a, b]
+    (0x0004_0000 | u32::from(block)).to_be_bytes()
 }
 
 /// Writes an ERROR packet to the front of `buf` and returns its length; `message` is cut at its first NUL and to the room there is.
