@@ -23,6 +23,7 @@ DECLARE_GLOBAL_DATA_PTR;
 #define HASHES 50
 #define HASH_BYTES 14680
 #define NAME_MAX_LEN 450
+#define CLOSING_MS 10
 
 /* update_tftp() (common/update.c) sets them for a while. */
 ulong tftp_timeout_ms = 5000;
@@ -279,6 +280,7 @@ int lace_nfs_load(void)
 	struct lace_nfs nfs;
 	char name[NAME_MAX_LEN], folder[NAME_MAX_LEN], *file;
 	int64_t result;
+	ulong closing;
 	u64 room;
 	int rc;
 
@@ -311,5 +313,9 @@ int lace_nfs_load(void)
 	get.ctx = &show;
 	result = lace_finish(lace_nfs_get_start(lace, &get, &sink), &detail);
 	lace_nfs_unmount(lace, &nfs);
-	return lace_loaded("NFS", result, &detail, &show, "Net", name);
+	rc = lace_loaded("NFS", result, &detail, &show, "Net", name);
+	/* Connections end in good order: with the card off, nobody would hear the server's last words. */
+	for (closing = get_timer(0); get_timer(closing) < CLOSING_MS;)
+		lace_poll(lace, 32);
+	return rc;
 }

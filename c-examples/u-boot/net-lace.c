@@ -187,7 +187,7 @@ static int start_stack(void)
 	config.dns_names = 4;
 	config.reassembly_slots = 16;
 	if (IS_ENABLED(CONFIG_CMD_NFS) || WITH_HTTP) {
-		config.tcp_connections = 2;
+		config.tcp_connections = 4;
 		config.tcp_receive_bytes = 4096;
 		config.tcp_send_bytes = 2048;
 		config.tcp_segments = 8;
@@ -216,11 +216,9 @@ static int start_stack(void)
 
 int net_init(void)
 {
-	static bool called;
 	int i;
 
-	if (!called) {
-		called = true;
+	if (!net_tx_packet) {
 		net_tx_packet = packets + PKTALIGN - 1;
 		net_tx_packet -= (ulong)net_tx_packet % PKTALIGN;
 		for (i = 0; i < PKTBUFSRX; i++)

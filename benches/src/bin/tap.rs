@@ -1,10 +1,12 @@
 //! The group `tap` of the benchmarks: 16 MiB from a real server over a TAP, by the `lace` tool and by a loop that has no
-//! stack at all, in turn. Same card, same way of waiting. Needs root.
+//! stack at all, in turn. Same card, same way of waiting. Then U-Boot's sandbox on Bootlace and on its own stack. Needs root.
 //!
 //! `tap [--case CASE] [--runs N] [--out FILE]`
 
 use bootlace_benches::table::{self, Row};
-use bootlace_lab::servers::{Atftpd, Ganesha};
+use bootlace_lab::forward::{End, Forwarder, Way};
+use bootlace_lab::servers::{Atftpd, Ganesha, Nginx};
+use bootlace_lab::u_boot::{self, Board};
 use bootlace_lab::{CLIENT, Lab, SERVER, TestFile, files, programs};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -121,6 +123,76 @@ fn measure(lab: &Lab, case: &str, mut runners: Vec<Runner>, runs: usize) -> Vec<
     rows
 }
 
+/// U-Boot's two stacks.
+const UBOOTS: [&str; 2] = ["uboot_bootlace", "uboot_legacy"];
+
+/// U-Boot's two stacks with the same script that loads `len` bytes, in turn: milliseconds of the process beyond those of one
+/// that loads nothing.
+fn u_boots(board: &mut Board, case: &str, script: &str, len: u64, runs: usize) -> Vec<Row> {
+    let dirs = UBOOTS.map(|stack| u_boot::build(stack.trim_start_matches("uboot_")));
+    let mut took = |dir: &PathBuf, script: &str| {
+        board.dir.clone_from(dir);
+        let done = board.peer.run(board.command(script), LIMIT);
+        let loaded = done.stdout.contains(&format!("Bytes transferred = {len} "));
+        assert!(script == "true" || loaded, "{}: {script}: {}", dir.display(), done.stdout);
+        done.took.as_secs_f64() * 1e3
+    };
+    let mut ms = [Vec::new(), Vec::new()];
+    for round in 0..=runs {
+        for turn in 0..2 {
+            let which = (round + turn) % 2;
+            let (null, full) = (took(&dirs[which], "true"), took(&dirs[which], script));
+            // The first round warms the caches.
+            if round > 0 || runs == 1 {
+                ms[which].push(full - null);
+            }
+        }
+    }
+    for ms in &mut ms {
+        ms.sort_by(f64::total_cmp);
+    }
+    UBOOTS.iter().zip(&ms).map(|(stack, ms)| Row::new(case, stack, "ms", ms, "ms")).collect()
+}
+
+/// 16 MiB over a cable, by each protocol as it is without settings; sockets of the kernel stand for the cards.
+fn u_boots_near(only: Option<&str>, runs: usize) -> Vec<Row> {
+    let wanted = |case: &str| only.is_none_or(|only| only == case);
+    if !["uboot_tftp_default", "uboot_nfs", "uboot_wget"].into_iter().any(wanted) {
+        return Vec::new();
+    }
+    let Some(lab) = Lab::new("uboot", &["atftpd", "ganesha.nfsd", "nginx"]) else { return Vec::new() };
+    let mut board = Board::wired(&lab, u_boot::build("bootlace"));
+    let root = lab.folder("root");
+    files::make(&root, "f16m", SIZE, 16).expect("the lab folder is writable");
+    let _servers = (Atftpd::new(&root).start(&lab), Ganesha::new(&root).start(&lab), Nginx::new(&root).start(&lab));
+    let cases = [
+        ("uboot_tftp_default", "tftpboot 0x1000000 f16m".to_string()),
+        ("uboot_nfs", format!("nfs 0x1000000 {SERVER}:{}/f16m", root.display())),
+        ("uboot_wget", format!("wget 0x1000000 {SERVER}:/f16m")),
+    ];
+    let cases = cases.iter().filter(|(case, _)| wanted(case));
+    cases.flat_map(|(case, script)| u_boots(&mut board, case, script, SIZE, runs)).collect()
+}
+
+/// 214 KB by TFTP from a server 100 ms away, as in the field report of 2009.
+fn u_boots_far(only: Option<&str>) -> Vec<Row> {
+    if only.is_some_and(|only| only != "uboot_far_214k") {
+        return Vec::new();
+    }
+    let Some(lab) = Lab::new("uboot_far", &["atftpd"]) else { return Vec::new() };
+    lab.tap("tap0", "10.77.0.1/24");
+    lab.ip("link add far type veth peer name ub");
+    lab.mute("far");
+    let mut board = Board::behind(&lab, "far", u_boot::build("bootlace"));
+    let way = Way { delay: Duration::from_millis(50), ..Way::clean() };
+    let ends = (End::Packet("far".into()), End::Tap("tap0".into()));
+    let _wire = Forwarder::start(&ends.0, &ends.1, way.clone(), way).expect("both ends are there");
+    let root = lab.folder("root");
+    files::make(&root, "f214k", 214_000, 16).expect("the lab folder is writable");
+    let _server = Atftpd::new(&root).start(&lab);
+    u_boots(&mut board, "uboot_far_214k", "tftpboot 0x1000000 f214k", 214_000, 1)
+}
+
 fn main() -> ExitCode {
     let (mut only, mut runs, mut out) = (None, 11, PathBuf::from("target/bench.tsv"));
     let mut args = std::env::args().skip(1);
@@ -171,6 +243,11 @@ fn main() -> ExitCode {
             rows.extend(measure(&lab, case, runners, runs));
         }
     }
+    // In a namespace of its own: the servers have the same address there.
+    let case = only.clone();
+    let near = std::thread::spawn(move || u_boots_near(case.as_deref(), runs.min(5))).join();
+    let far = std::thread::spawn(move || u_boots_far(only.as_deref())).join();
+    rows.extend([near, far].into_iter().flat_map(|rows| rows.unwrap_or_else(|why| std::panic::resume_unwind(why))));
     for row in &rows {
         println!("{}", row.line("tap"));
     }

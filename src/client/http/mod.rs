@@ -70,6 +70,8 @@ pub struct Tuning {
     pub retries: u8,
     /// The connection is not to be kept for the next operation.
     pub close: bool,
+    /// Largest receive window in bytes of connections that are opened; 0: as TCP has it.
+    pub receive_max: u32,
 }
 
 impl Tuning {
