@@ -2613,6 +2613,13 @@ struct lace_http {
     uint32_t sink_stall_ms;
     /** 1: the connection is not kept for the next operation. */
     uint32_t close;
+    /**
+     * Largest receive window in bytes, as in `lace_tcp_options`; 0: 2 MiB. More than the NIC's ring of frames holds only
+     * makes frames drop. It counts for connections that are opened, not for one that is kept.
+     */
+    uint32_t receive_max;
+    /** 0. */
+    uint32_t reserved;
     /** Optional: bytes that have come, of those that will, if the server tells it. */
     lace_progress progress;
     /** Optional. */

@@ -25,7 +25,6 @@
 
 #define SNTP_TIMEOUT_MS 10000
 #define SNTP_UNIX_EPOCH 2208988800UL /* seconds from 1900, where NTP counts from, to 1970 */
-#define PINGS 10
 
 char net_nis_domain[32], net_hostname[32], net_root_path[CONFIG_BOOTP_MAX_ROOT_PATH_LEN];
 struct in_addr net_ping_ip, net_ntp_server;
@@ -217,7 +216,7 @@ int lace_ping_ask(void)
 	printf("Using %s device\n", eth_get_name());
 	lace_ping_init(&ping, sizeof(ping));
 	lace_server(&ping.peer, net_ping_ip, 0);
-	ping.count = PINGS;
+	ping.count = 10;
 	ping.until_answer = 1;
 	result = lace_ping(lace, &ping, NULL);
 	return result > 0 ? 0 : result ? result : -ETIMEDOUT;

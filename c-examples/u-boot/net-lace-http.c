@@ -77,6 +77,7 @@ int lace_http_load(void)
 		return rc;
 	lace_http_init(&http, sizeof(http));
 	http.url = url;
+	http.receive_max = 64 << 10; /* more than that is lost in small rings */
 	http.progress = lace_show_progress;
 	http.ctx = &show;
 	lace_detail_init(&detail, sizeof(detail));

@@ -55,6 +55,11 @@ pub struct lace_http {
     pub sink_stall_ms: u32,
     /// 1: the connection is not kept for the next operation.
     pub close: u32,
+    /// Largest receive window in bytes, as in `lace_tcp_options`; 0: 2 MiB. More than the NIC's ring of frames holds only
+    /// makes frames drop. It counts for connections that are opened, not for one that is kept.
+    pub receive_max: u32,
+    /// 0.
+    pub reserved: u32,
     /// Optional: bytes that have come, of those that will, if the server tells it.
     pub progress: lace_progress,
     /// Optional.
@@ -81,6 +86,8 @@ unsafe impl Sized32 for lace_http {
             retries: 8,
             sink_stall_ms: 0,
             close: 0,
+            receive_max: 0,
+            reserved: 0,
             progress: None,
             done: None,
             ctx: core::ptr::null_mut(),
@@ -122,6 +129,7 @@ impl lace_http {
                 redirects: small(self.redirects)?,
                 retries: small(self.retries)?,
                 close: self.close != 0,
+                receive_max: self.receive_max,
             },
         })
     }

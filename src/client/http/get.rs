@@ -328,7 +328,10 @@ impl<H: Host> Get<H> {
         self.hang_up(cx, true);
         self.reused = false;
         let local = Endpoint { addr: Ipv4Addr::UNSPECIFIED, port: 0 };
-        let options = Options { nagle: false, connect_timeout: self.tuning.timeout(), ..Options::default() };
+        let mut options = Options { nagle: false, connect_timeout: self.tuning.timeout(), ..Options::default() };
+        if self.tuning.receive_max != 0 {
+            options.recv_max = self.tuning.receive_max;
+        }
         let mut opened = cx.tcp.connect(cx.stack, local, to, options.clone());
         if opened == Err(Error::NoSlot) {
             // What only waits makes room.
