@@ -22,7 +22,7 @@ fn end_of_head(bytes: &[u8], piece: usize) -> Option<usize> {
 fn body(mut framing: Framing, bytes: &[u8], piece: usize) -> Result<(Vec<u8>, usize, bool), Fault> {
     let (mut data, mut at) = (Vec::new(), 0);
     while at < bytes.len() && !framing.is_over() {
-        let part = &bytes[at..(at + piece).min(bytes.len())];
+        let part = &bytes[at..at.saturating_add(piece).min(bytes.len())];
         let left = framing.data();
         let count = if left > 0 {
             let count = usize::try_from(left).unwrap_or(usize::MAX).min(part.len());
