@@ -2,7 +2,7 @@
 # bare.sh TARGET PROGRAM.c [EMULATOR ARGUMENTS…]: compiles a freestanding program under a bootloader's flags, links it with the
 # target's library and runs it in an emulator. Its exit status is the program's.
 # A program X.c may have more files: X_*.c. CFLAGS: more flags. TIMEOUT: seconds. LIB: another library.
-# BOARD=virt: on qemu's board of that name instead of as a Linux program; ARM and AArch64.
+# PLUGIN: one of qemu's. BOARD=virt: on qemu's board of that name instead of as a Linux program; ARM and AArch64.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/targets.sh
@@ -27,6 +27,7 @@ virt*) # the machine itself instead of a Linux program: there, unaligned accesse
         -semihosting-config enable=on,target=native -kernel "$out-virt" "$@" </dev/null 2>&1
     ;;
 thumb*)
+    [ -z "${PLUGIN:-}" ] || set -- -plugin "$PLUGIN" "$@"
     board=mps2-an386 ram=0x400000
     [ "$t" = thumbv6m ] && board=microbit ram=0x4000 common="$common -DPEER_FRAMES=3 -DPEER_FRAME=600"
     # shellcheck disable=SC2086
@@ -36,6 +37,7 @@ thumb*)
     ;;
 *)
     case $t in host) common="$common -mno-red-zone" run= ;; esac
+    [ -z "${PLUGIN:-}" ] || run="$run -plugin $PLUGIN"
     # shellcheck disable=SC2086
     "${cross}gcc" $cflags $common "$program" $more ffi-tests/machines/peer.c ffi-tests/machines/runtime.c "$lib" -lgcc -Wl,-e,_start -Wl,--no-relax -o "$out"
     # shellcheck disable=SC2086

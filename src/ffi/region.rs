@@ -18,6 +18,15 @@ const ALIGNED_WORDS: bool = cfg!(not(any(
     all(target_arch = "aarch64", not(target_os = "none"))
 )));
 
+/// Whether bulk copies go over aligned words also where the two do not agree, each word being put together from two: on
+/// machines without an unaligned load, where bytes would be loaded one by one. MIPS has instructions for it.
+const SHIFTED_WORDS: bool = cfg!(any(
+    target_arch = "riscv32",
+    target_arch = "riscv64",
+    all(target_arch = "aarch64", target_os = "none"),
+    all(target_arch = "arm", not(target_feature = "mclass"))
+));
+
 /// Bytes of a cache line, for touching.
 const LINE: usize = 64;
 
@@ -83,14 +92,14 @@ impl Memory for Region {
         let place = self.place_apart(at, src)?;
         // SAFETY: the caller vouches for the region, the range lies in it, and `src` lies elsewhere.
         let dst = unsafe { core::slice::from_raw_parts_mut(place, src.len()) };
-        copy::<ALIGNED_WORDS>(dst, src)
+        copy::<ALIGNED_WORDS, SHIFTED_WORDS>(dst, src)
     }
 
     fn write(&self, at: usize, src: &[u8]) -> Result<(), OutOfBounds> {
         let place = self.place_apart(at, src)?;
         // SAFETY: as in `copy_sum`. The sum is thrown away: the host's memcpy may be a loop over bytes, this is not.
         let dst = unsafe { core::slice::from_raw_parts_mut(place, src.len()) };
-        copy::<ALIGNED_WORDS>(dst, src).map(|_| ())
+        copy::<ALIGNED_WORDS, SHIFTED_WORDS>(dst, src).map(|_| ())
     }
 
     #[inline]
@@ -98,7 +107,7 @@ impl Memory for Region {
         let place = self.place_apart(at, dst)?;
         // SAFETY: as in `copy_sum`, the other way.
         let src = unsafe { core::slice::from_raw_parts(place, dst.len()) };
-        copy::<ALIGNED_WORDS>(dst, src)
+        copy::<ALIGNED_WORDS, SHIFTED_WORDS>(dst, src)
     }
 
     fn sum(&self, at: usize, len: usize) -> Result<Sum, OutOfBounds> {
@@ -130,11 +139,12 @@ impl Memory for Region {
     }
 }
 
-/// Copies and sums; over aligned words when `WORDS` is set and both sides agree modulo four.
+/// Copies and sums; over aligned words when `WORDS` is set and both sides agree modulo four, or `SHIFTED` is set as well.
 #[inline]
-fn copy<const WORDS: bool>(dst: &mut [u8], src: &[u8]) -> Result<Sum, OutOfBounds> {
+fn copy<const WORDS: bool, const SHIFTED: bool>(dst: &mut [u8], src: &[u8]) -> Result<Sum, OutOfBounds> {
     if !WORDS || dst.as_ptr().addr() % 4 != src.as_ptr().addr() % 4 {
-        return Sum::copy(dst, src).ok_or(OutOfBounds);
+        let sum = if SHIFTED { copy_across(dst, src) } else { Sum::copy(dst, src) };
+        return sum.ok_or(OutOfBounds);
     }
     // SAFETY: any four bytes are a `u32`, and any `u32` is four bytes.
     let ((to_front, to, to_back), (front, from, back)) = unsafe { (dst.align_to_mut::<u32>(), src.align_to::<u32>()) };
@@ -144,6 +154,32 @@ fn copy<const WORDS: bool>(dst: &mut [u8], src: &[u8]) -> Result<Sum, OutOfBound
     // The words' length is even.
     sum += Sum::copy(to_back, back).ok_or(OutOfBounds)?.at(middle);
     Ok(sum)
+}
+
+/// Copies and sums where the two sides do not agree modulo four: each word stored is put together from two that are loaded.
+fn copy_across(dst: &mut [u8], src: &[u8]) -> Option<Sum> {
+    let to_word = dst.as_ptr().addr().wrapping_neg() % 4;
+    // The first word goes by bytes: then the one before a loaded word is a whole one, too.
+    let front = to_word.wrapping_add(4);
+    if dst.len() != src.len() || dst.len() < 32 {
+        return Sum::copy(dst, src);
+    }
+    let skip = src.as_ptr().addr().wrapping_add(to_word) % 4;
+    if skip == 0 {
+        return Sum::copy(dst, src);
+    }
+    // SAFETY: any four bytes are a `u32`.
+    let (_, words, _) = unsafe { src.get(to_word..)?.align_to::<u32>() };
+    let count = (dst.len().wrapping_sub(front) / 4).min(words.len().wrapping_sub(1));
+    let words = words.get(..count.wrapping_add(1))?;
+    let (to_front, to) = dst.split_at_mut_checked(front)?;
+    let (to, to_back) = to.split_at_mut_checked(count.wrapping_mul(4))?;
+    let (from_front, from) = src.split_at_checked(front)?;
+    let (_, from_back) = from.split_at_checked(count.wrapping_mul(4))?;
+    // SAFETY: any `u32` is four bytes; `to` begins and ends on a multiple of four.
+    let (_, to, _) = unsafe { to.align_to_mut::<u32>() };
+    let middle = Sum::copy_shifted(to, words, skip as u32)?;
+    Some(Sum::copy(to_front, from_front)? + (middle + Sum::copy(to_back, from_back)?).at(front))
 }
 
 /// Sums, over aligned words when `WORDS` is set.
@@ -208,10 +244,16 @@ mod tests {
                 let src = &data[from..from + len];
                 let mut dst = vec![0xeeu8; 1600];
                 let want = Sum::of(src);
-                assert_eq!(copy::<true>(&mut dst[to..to + len], src), Ok(want));
+                assert_eq!(copy::<true, false>(&mut dst[to..to + len], src), Ok(want));
                 assert_eq!((&dst[..to], &dst[to..to + len]), (&[0xee; 8][..to], src));
                 assert!(dst[to + len..].iter().all(|b| *b == 0xee));
-                assert_eq!(copy::<false>(&mut dst[to..to + len], src), Ok(want));
+                assert_eq!(copy::<false, false>(&mut dst[to..to + len], src), Ok(want));
+                if from % 4 != to % 4 {
+                    dst.fill(0xee);
+                    assert_eq!(copy::<true, true>(&mut dst[to..to + len], src), Ok(want));
+                    assert_eq!((&dst[..to], &dst[to..to + len]), (&[0xee; 8][..to], src));
+                    assert!(dst[to + len..].iter().all(|b| *b == 0xee));
+                }
                 assert_eq!((sum::<true>(src), sum::<false>(src)), (want, want));
                 let r = region(&mut dst);
                 assert_eq!(r.copy_sum(to, src), Ok(want));

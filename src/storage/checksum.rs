@@ -5,7 +5,7 @@
 //! words are loaded as they lie and constants are swapped once. One primitive has two bodies: machines with 64-bit
 //! registers add 64-bit words without widening them, in a form that compilers turn into vectors; 32-bit machines run a
 //! carry chain. On targets where unaligned loads are not allowed, words of byte slices are put together byte by byte;
-//! there [`Sum::of_words`] and [`Sum::copy_words`] do the bulk over aligned words.
+//! there [`Sum::of_words`], [`Sum::copy_words`] and [`Sum::copy_shifted`] do the bulk over aligned words.
 //!
 //! Two things here look odd and are deliberate. A copy loop that the compiler can recognise becomes a call to `memcpy`
 //! and a second pass for the sum, and `memcpy` may be a byte loop in a bootloader; so the block is loaded, stored and
@@ -132,6 +132,42 @@ impl Sum {
             acc = add_carry(acc, word);
         }
         Sum(acc)
+    }
+
+    /// Copies bytes that lie across aligned words into aligned words, and sums them in the same pass: `dst` gets what begins
+    /// `skip` bytes, 1 to 3, into `src`, which has one word more. `None`, and nothing copied, when it has not.
+    pub fn copy_shifted(dst: &mut [u32], src: &[u32], skip: u32) -> Option<Sum> {
+        let (first, src) = src.split_first()?;
+        if dst.len() != src.len() {
+            return None;
+        }
+        let bits = skip.wrapping_mul(8);
+        let join = |have: u32, next: u32| {
+            let rest = 32u32.wrapping_sub(bits);
+            if cfg!(target_endian = "little") {
+                have.wrapping_shr(bits) | next.wrapping_shl(rest)
+            } else {
+                have.wrapping_shl(bits) | next.wrapping_shr(rest)
+            }
+        };
+        let (to, to_rest) = dst.as_chunks_mut::<4>();
+        let (from, from_rest) = src.as_chunks::<4>();
+        let mut have = *first;
+        let mut acc = 0u32;
+        for (d, &[w, x, y, z]) in to.iter_mut().zip(from) {
+            let block = [join(have, w), join(w, x), join(x, y), join(y, z)];
+            *d = block;
+            have = z;
+            let [w, x, y, z] = block;
+            acc = add_block(acc, w, x, y, z);
+        }
+        for (d, s) in to_rest.iter_mut().zip(from_rest) {
+            let word = join(have, *s);
+            *d = word;
+            have = *s;
+            acc = add_carry(acc, word);
+        }
+        Some(Sum(acc))
     }
 
     /// Copies aligned words and sums them in the same pass. `None`, and nothing copied, when the lengths differ.
