@@ -125,6 +125,25 @@ fn heads_redirects_and_refusals() {
     }
 }
 
+/// Names in URLs are looked up, and told to the server as they are, whatever a redirect leads to.
+#[test]
+fn a_site_by_name() {
+    let Some(site) = Site::new("a_site_by_name", &["nginx", "dnsmasq", "gcc"]) else { return };
+    let file = site.make(100_000);
+    let mut names = servers::Dnsmasq::new("tap0");
+    names.extra.push(format!("host-record=boot.lab.test,{SERVER}"));
+    let _names = names.start(&site.lab);
+    let card = format!("{TAP} --dns {SERVER}");
+    for (path, code) in [("", 0), ("moved/", 0), ("none/", 1)] {
+        let url = format!("http://boot.lab.test/{path}{}", file.name);
+        let done = site.lab.run(with(lace(&card), &format!("http get --sha256 {url}")), LIMIT);
+        assert_eq!(done.code, code, "{done:?}");
+        assert!(code == 1 || done.stdout.contains(&format!("sha256 {}", file.sha256)), "{done:?}");
+    }
+    let done = site.lab.run(with(lace(&card), "http get http://nobody.lab.test/x"), LIMIT);
+    assert!(done.code == 1 && done.stderr.contains("(-2)") && done.stderr.contains("DNS"), "{done:?}");
+}
+
 /// A wire between the kernel's interface `tap0` and `near`.
 fn join(near: &str, way: &Way) -> Forwarder {
     let back = Way { seed: way.seed ^ 0xffff, ..way.clone() };

@@ -65,6 +65,17 @@ fn lace_nfs(root: &Path, file: &TestFile, stack: &'static str, args: &'static st
     Runner { stack, command: Box::new(command), ms: Vec::new() }
 }
 
+/// The body straight to memory.
+fn lace_http(file: &TestFile) -> Runner {
+    let url = format!("http://{SERVER}/{}", file.name);
+    let command = move || {
+        let mut c = Command::new(programs::lace());
+        c.args(["--tap", "tap0", "--ip", &format!("{CLIENT}/24"), "http", "get", &url]);
+        c
+    };
+    Runner { stack: "bootlace", command: Box::new(command), ms: Vec::new() }
+}
+
 /// NFS: whole files against the loop, and what one small READ at a time and a file system's reads of 4 KiB take.
 fn nfs_cases(root: &Path, file: &TestFile) -> Vec<(&'static str, Vec<Runner>)> {
     vec![
@@ -218,6 +229,8 @@ fn main() -> ExitCode {
     let cases = [
         ("tftp_1468_w1", "tftp get -b 1468 -w 1", Some(1)),
         ("tftp_1468_w16", "tftp get -b 1468 -w 16", Some(16)),
+        // Blocks in eleven fragments each.
+        ("tftp_16268_w8", "tftp get -b 16268 -w 8", None),
         // The bare loop at the window that Bootlace asks for by default.
         ("tftp_default", "tftp get", Some(32)),
         // The same, as a file system reads: to be held against the whole file at once, `tftp_default`.
@@ -242,6 +255,10 @@ fn main() -> ExitCode {
         for (case, runners) in cases.into_iter().filter(|(case, _)| wanted(case)) {
             rows.extend(measure(&lab, case, runners, runs));
         }
+    }
+    if wanted("http") {
+        let _server = Nginx::new(&root).start(&lab);
+        rows.extend(measure(&lab, "http", vec![lace_http(&file)], runs));
     }
     // In a namespace of its own: the servers have the same address there.
     let case = only.clone();
