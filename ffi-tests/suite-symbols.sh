@@ -97,6 +97,14 @@ test) targets="host armv7-uboot mips32be thumbv7em" ;;
 esac
 for t in $targets; do one_target "$t"; done
 
+# Each client builds without the others.
+alone() { "$CARGO" check -q --lib --no-default-features --features "$1" --target-dir target/alone; }
+case $kind in
+test) clients="http nfs tftp" ;; # those that read files share code
+*) clients="dhcp dns http nfs ping tcp tftp" ;;
+esac
+for c in $clients; do check "alone_$c" alone "$c"; done
+
 # The checks above find what they look for.
 plain_c() { echo 'float f(float a, float b) { return a * b; } int g(void) { register int s __asm__("r9"); __asm__ volatile("mov %0, #1" : "=r"(s)); return s; }'; }
 finds_float() { plain_c | "$1" -x c -c $2 -O1 -o "$scratch/float.o" - && arm-none-eabi-objdump -d "$scratch/float.o" | grep -E "$(float armv7)"; }

@@ -675,7 +675,7 @@ impl<'a, H: Host> Engine<'a, H> {
     /// # Errors
     /// [`crate::storage::error::Error::BadHandle`]: no such operation, or none of this kind; the error the file has
     /// ended with.
-    #[cfg(any(feature = "tftp", feature = "nfs"))]
+    #[cfg(any(feature = "tftp", feature = "nfs", feature = "http"))]
     pub fn file<R>(&mut self, key: Key, work: impl FnOnce(&mut super::reader::Reader<'_, H>) -> R) -> Result<R> {
         use crate::storage::error::Error;
         let op = self.ops.get_mut(key).ok_or(Error::BadHandle)?;

@@ -26,7 +26,7 @@ pub mod operation;
 pub mod ops;
 #[cfg(feature = "ping")]
 pub mod ping;
-#[cfg(any(feature = "tftp", feature = "nfs"))]
+#[cfg(any(feature = "tftp", feature = "nfs", feature = "http"))]
 pub mod reader;
 #[cfg(feature = "nfs")]
 pub mod rpc;

@@ -129,7 +129,7 @@ impl<H: Host> Client<H> {
     }
 }
 
-#[cfg(any(feature = "tftp", feature = "nfs"))]
+#[cfg(any(feature = "tftp", feature = "nfs", feature = "http"))]
 impl<H: Host> Client<H> {
     /// The open file that it is, if it is one.
     pub fn reader(&mut self) -> Option<super::reader::Reader<'_, H>> {

@@ -14,7 +14,7 @@ pub mod config;
 #[cfg(feature = "dhcp")]
 pub mod dhcp;
 pub mod dns;
-#[cfg(any(feature = "tftp", feature = "nfs"))]
+#[cfg(any(feature = "tftp", feature = "nfs", feature = "http"))]
 pub mod file;
 pub mod hook;
 pub mod host;
