@@ -1106,7 +1106,7 @@ int lace_op_detail(lace_stack *net, lace_op op, struct lace_detail *detail);
 
 /**
  * Has an operation call `progress` and `done` (either may be NULL) with `ctx`, instead of those it was started with.
- * If it has ended and nobody was told, `done` is called in the next pass.
+ * If it has ended and no `done` was called, this one is called in the next pass.
  *
  * Returns 0; `LACE_EBADF`, `LACE_EBUSY`.
  */
@@ -1408,7 +1408,8 @@ int lace_tcp_init(struct lace_tcp_options *options, size_t size);
 
 /**
  * Starts to open a connection to `*peer`; `options` NULL: the defaults. The operation's result is the connection, a
- * `lace_tcp`, which is the host's then: closing the operation does not close it. `done` may be NULL.
+ * `lace_tcp`, which is the host's once it was told of it: closing the operation does not close it then. `done` may be
+ * NULL.
  *
  * Returns the operation; `LACE_EINVAL` for port 0 or no address; `LACE_EFAULT`, `LACE_EAFNOSUPPORT`, `LACE_EMFILE`,
  * `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ECONNREFUSED`; `LACE_ETIMEDOUT`;

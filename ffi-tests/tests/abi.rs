@@ -13,6 +13,7 @@ fn program(name: &'static str) -> PathBuf {
     static TCP: OnceLock<PathBuf> = OnceLock::new();
     static PUT: OnceLock<PathBuf> = OnceLock::new();
     static HTTP: OnceLock<PathBuf> = OnceLock::new();
+    static HOSTILE: OnceLock<PathBuf> = OnceLock::new();
     static MISUSE: OnceLock<PathBuf> = OnceLock::new();
     let cell = match name {
         "flow" => &FLOW,
@@ -20,6 +21,7 @@ fn program(name: &'static str) -> PathBuf {
         "tcp" => &TCP,
         "put" => &PUT,
         "http" => &HTTP,
+        "hostile" => &HOSTILE,
         _ => &MISUSE,
     };
     cell.get_or_init(|| {
@@ -88,6 +90,10 @@ tests! {
         files_come_by_http_and_rests_are_fetched_later = "whole",
         http_tells_why_it_failed = "failures",
         a_file_is_read_by_http_in_pieces = "pieces";
+    "hostile":
+        a_kept_operation_does_not_bring_back_its_connection = "stale_connect",
+        a_connection_nobody_was_told_of_ends_with_its_operation = "untold_connect",
+        who_asks_late_is_told_late = "late_notify";
     "reenter":
         case_k02_every_call_from_every_callback = "every_call",
         case_k02_close_from_every_callback = "closing",

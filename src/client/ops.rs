@@ -247,6 +247,14 @@ impl<'a, H: Host> Ops<'a, H> {
         self.any_news
     }
 
+    /// Notes whether the host wants to be told of an operation's progress; its end is told anew if it has not been.
+    pub fn wants(&mut self, key: Key, progress: bool) -> Option<()> {
+        let op = self.slots.get_mut(key)?;
+        op.wants_progress = progress;
+        self.any_news |= op.done_news;
+        Some(())
+    }
+
     /// The operation in slot `index`, if the host has not been told everything of it.
     #[inline]
     pub fn news(&mut self, index: usize) -> Option<(Key, &mut Op<H>)> {

@@ -29,6 +29,8 @@ pub struct Connect<H: Host> {
     local: Endpoint,
     options: Options,
     key: Option<Key>,
+    /// The host knows of the connection.
+    told: bool,
 }
 
 impl<H: Host> Connect<H> {
@@ -41,12 +43,22 @@ impl<H: Host> Connect<H> {
             return Err(Error::Invalid);
         }
         let resolve = server.name.is_some().then(Resolve::new);
-        Ok(Connect { server, resolve, local, options, key: None })
+        Ok(Connect { server, resolve, local, options, key: None, told: false })
     }
 
     /// The connection, once its SYN is due.
     pub fn connection(&self) -> Option<Key> {
         self.key
+    }
+
+    /// Notes that the host is told of the connection; whether that is the first time.
+    pub fn tell(&mut self) -> bool {
+        !core::mem::replace(&mut self.told, true)
+    }
+
+    /// The connection, if the host has never been told of it.
+    pub fn untold(&self) -> Option<Key> {
+        self.key.filter(|_| !self.told)
     }
 }
 

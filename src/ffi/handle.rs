@@ -84,12 +84,6 @@ impl Entry {
         self.requests.replace(0)
     }
 
-    /// Whether what had this key was there last, or is.
-    #[cfg(feature = "tcp")]
-    pub fn held(&self, key: Key) -> bool {
-        self.generation.get() == key.generation
-    }
-
     /// Whether there are any.
     pub fn has_requests(&self) -> bool {
         self.requests.get() != 0

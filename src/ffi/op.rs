@@ -112,9 +112,9 @@ pub(super) fn start(
     }))
 }
 
-fn look(core: &Core, net: &lace_stack, op: lace_op) -> Result<Option<i64>, i32> {
+fn look(core: &mut Core, net: &lace_stack, op: lace_op) -> Result<Option<i64>, i32> {
     let (key, _) = net.ops.find(op)?;
-    Ok(op_result(net, core.engine.ops.get(key).ok_or(LACE_EBADF)?))
+    Ok(op_result(net, core.engine.ops.get_mut(key).ok_or(LACE_EBADF)?))
 }
 
 /// What has become of an operation.
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn lace_op_detail(net: *mut lace_stack, op: lace_op, detai
 }
 
 /// Has an operation call `progress` and `done` (either may be NULL) with `ctx`, instead of those it was started with.
-/// If it has ended and nobody was told, `done` is called in the next pass.
+/// If it has ended and no `done` was called, this one is called in the next pass.
 ///
 /// Returns 0; `LACE_EBADF`, `LACE_EBUSY`.
 #[unsafe(no_mangle)]

@@ -183,7 +183,11 @@ impl Core {
             self.handle_tcp(net, kind, key, Handler::default());
         }
         match kind {
-            Kind::Op => self.engine.close(key).map_err(code)?,
+            Kind::Op => {
+                #[cfg(feature = "tcp")]
+                self.abort_untold(key);
+                self.engine.close(key).map_err(code)?;
+            }
             Kind::Udp => {
                 self.engine.udp.close(key);
             }
@@ -194,6 +198,18 @@ impl Core {
             _ => self.engine.stack.hooks.remove(usize::from(key.index)),
         }
         Ok(())
+    }
+
+    /// Ends the connection that an operation has opened if the host never heard of it: nobody could close it.
+    #[cfg(feature = "tcp")]
+    fn abort_untold(&mut self, op: Key) {
+        let engine = &mut self.engine;
+        if let Some(Client::Connect(connect)) = engine.ops.get(op).map(|op| &op.client)
+            && let Some(connection) = connect.untold()
+        {
+            // Should it be gone already, nothing is left to do.
+            let _ = engine.tcp.abort(&mut engine.stack, connection);
+        }
     }
 
     /// Ends a connection at once.
@@ -233,16 +249,16 @@ impl Core {
 
     /// Notes whom to tell of an operation.
     pub(super) fn set_notify(&mut self, key: Key, notify: Notify) -> Option<()> {
-        self.engine.ops.get_mut(key)?.wants_progress = notify.progress.is_some();
+        self.engine.ops.wants(key, notify.progress.is_some())?;
         *place(self.ops, key)? = notify;
         Some(())
     }
 
     /// What the host is to be told of the next operation from slot `index` on, which moves past those without news.
     fn news(&mut self, net: &lace_stack, index: &mut usize) -> Option<(Notify, i32, News)> {
-        while let Some(wants_progress) = self.ops.get(*index).map(|notify| notify.progress.is_some()) {
-            if let Some((handle, news)) = self.news_of(net, *index, wants_progress) {
-                return self.ops.get(*index).map(|notify| (*notify, handle, news));
+        while let Some(notify) = self.ops.get(*index).copied() {
+            if let Some((handle, news)) = self.news_of(net, *index, &notify) {
+                return Some((notify, handle, news));
             }
             *index += 1;
         }
@@ -250,17 +266,18 @@ impl Core {
     }
 
     /// What is new of the operation in slot `index`: progress first, where that is wanted, then the end.
-    fn news_of(&mut self, net: &lace_stack, index: usize, wants_progress: bool) -> Option<(i32, News)> {
+    fn news_of(&mut self, net: &lace_stack, index: usize, notify: &Notify) -> Option<(i32, News)> {
         let (key, op) = self.engine.ops.news(index)?;
         let handle = net.ops.entries.get(index)?.handle();
         if net.ops.find(handle).ok()?.0 != key {
             return None;
         }
-        if core::mem::take(&mut op.progress_news) && wants_progress {
+        if core::mem::take(&mut op.progress_news) && notify.progress.is_some() {
             let total = op.progress.total.unwrap_or(0);
             return Some((handle, News::Progress { done: op.progress.done, total }));
         }
-        if !core::mem::take(&mut op.done_news) {
+        // Whoever asks to be told later is told then.
+        if notify.done.is_none() || !core::mem::take(&mut op.done_news) {
             return None;
         }
         Some((handle, News::Done(op_result(net, op)?)))
@@ -281,11 +298,12 @@ pub(super) fn result_code(result: Result<u64, Error>) -> i64 {
 }
 
 /// The number that C gets for the result of an operation; `None` while it goes on.
-pub(super) fn op_result(net: &lace_stack, op: &Op<CHost>) -> Option<i64> {
+pub(super) fn op_result(net: &lace_stack, op: &mut Op<CHost>) -> Option<i64> {
     let Step::Done(result) = op.step else { return None };
     #[cfg(feature = "tcp")]
-    if let (Client::Connect(_), Ok(number)) = (&op.client, result) {
-        return Some(i64::from(super::tcp::opened(net, crate::client::stream::named(number))));
+    if let (Client::Connect(connect), Ok(number)) = (&mut op.client, result) {
+        let key = crate::client::stream::named(number);
+        return Some(i64::from(super::tcp::opened(net, key, connect.tell())));
     }
     let _ = net;
     Some(result_code(result))

@@ -156,7 +156,8 @@ pub unsafe extern "C" fn lace_tcp_init(options: *mut lace_tcp_options, size: usi
 }
 
 /// Starts to open a connection to `*peer`; `options` NULL: the defaults. The operation's result is the connection, a
-/// `lace_tcp`, which is the host's then: closing the operation does not close it. `done` may be NULL.
+/// `lace_tcp`, which is the host's once it was told of it: closing the operation does not close it then. `done` may be
+/// NULL.
 ///
 /// Returns the operation; `LACE_EINVAL` for port 0 or no address; `LACE_EFAULT`, `LACE_EAFNOSUPPORT`, `LACE_EMFILE`,
 /// `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ECONNREFUSED`; `LACE_ETIMEDOUT`;
@@ -185,11 +186,10 @@ pub unsafe extern "C" fn lace_tcp_connect_start(
     })
 }
 
-/// The handle of a connection that an operation has opened.
-pub(super) fn opened(net: &lace_stack, key: Key) -> lace_tcp {
-    let handle = pack(Kind::Tcp, key);
-    let told = net.tcp.entries.get(usize::from(key.index)).is_some_and(|e| e.held(key));
-    if told { handle } else { net.tcp.open(key) }
+/// The handle of a connection that an operation has opened; `first`: the host has not heard of it before. Later it may
+/// have been closed, and its place be another's.
+pub(super) fn opened(net: &lace_stack, key: Key, first: bool) -> lace_tcp {
+    if first { net.tcp.open(key) } else { pack(Kind::Tcp, key) }
 }
 
 /// Listens at `port`, for connections to `ip` or, if that is NULL or none, to any address of ours; `backlog`

@@ -1,0 +1,149 @@
+/* What careless hosts do, on two stacks on one cable. */
+#include "wire.h"
+
+static struct wire a, b;
+static const struct lace_ip a_ip = { LACE_IP_V4, 0, { 0, 0 }, { 10, 0, 0, 9 } };
+static const struct lace_ip b_ip = { LACE_IP_V4, 0, { 0, 0 }, { 10, 0, 0, 8 } };
+static lace_listener listener;
+
+static void cross(struct wire *w, const uint8_t *frame, uint32_t len)
+{
+	struct wire *other = w == &a ? &b : &a;
+
+	if (!w->silent && !other->silent)
+		wire_put(other, frame, len);
+}
+
+static void setup(struct wire *w)
+{
+	w->config.tcp_connections = 3;
+	w->config.tcp_listeners = 1;
+	w->config.tcp_pages = 4;
+	w->config.operations = 4;
+	w->config.http_jobs = 2;
+	w->other_end = cross;
+	if (w == &b)
+		w->driver.mac[5] = 8;
+}
+
+static void run(unsigned passes)
+{
+	while (passes--) {
+		CHECK(lace_poll(a.net, 16) >= 0);
+		CHECK(lace_poll(b.net, 16) >= 0);
+		a.now += 100;
+		b.now += 100;
+	}
+}
+
+static void up(void)
+{
+	wire_bare(&a, setup);
+	wire_bare(&b, setup);
+	CHECK_EQ(lace_addr_add(a.net, a.nic, &a_ip, 24), 0);
+	CHECK_EQ(lace_addr_add(b.net, b.nic, &b_ip, 24), 0);
+	listener = lace_tcp_listen(b.net, NULL, 80, 2, NULL);
+	CHECK(listener > 0);
+}
+
+static void down(void)
+{
+	wire_down(&a);
+	wire_down(&b);
+}
+
+static lace_op dial(lace_done done)
+{
+	struct lace_peer peer;
+	lace_op op;
+
+	memset(&peer, 0, sizeof peer);
+	peer.ip = b_ip;
+	peer.port = 80;
+	op = lace_tcp_connect_start(a.net, &peer, NULL, done, &a);
+	CHECK(op > 0);
+	run(20);
+	return op;
+}
+
+/* An operation that is kept names the connection that it opened, whatever has become of the connection's place. */
+static void stale_connect(void)
+{
+	lace_op first, second;
+	lace_tcp one, two;
+
+	up();
+	first = dial(NULL);
+	one = (lace_tcp)lace_op_status(a.net, first);
+	CHECK(one > 0);
+	CHECK_EQ(lace_tcp_abort(a.net, one), 0);
+	run(20);
+	CHECK_EQ(lace_op_status(a.net, first), one);
+	CHECK_EQ(lace_tcp_status(a.net, one), LACE_EBADF);
+	second = dial(NULL);
+	two = (lace_tcp)lace_op_status(a.net, second);
+	CHECK(two > 0 && two != one);
+	CHECK_EQ(lace_op_status(a.net, first), one);
+	CHECK_EQ(lace_tcp_status(a.net, one), LACE_EBADF);
+	CHECK(lace_tcp_status(a.net, two) & LACE_TCP_CONNECTED);
+	CHECK_EQ(lace_op_close(a.net, first), 0);
+	CHECK_EQ(lace_op_close(a.net, second), 0);
+	CHECK(lace_tcp_status(a.net, two) & LACE_TCP_CONNECTED);
+	CHECK_EQ(lace_tcp_close(a.net, two), 0);
+	down();
+}
+
+/* A connection that nobody was told of ends with the operation that opened it. */
+static void untold_connect(void)
+{
+	lace_tcp told;
+	lace_op op;
+	unsigned i;
+
+	up();
+	for (i = 0; i < 5; i++) {
+		CHECK_EQ(lace_op_close(a.net, dial(NULL)), 0);
+		run(20);
+	}
+	/* host.poll ends the wait in the pass in which the connection was opened. */
+	op = dial(NULL);
+	a.poll_result = 1;
+	CHECK(lace_op_wait(a.net, op) > 0);
+	a.poll_result = 0;
+	CHECK_EQ(lace_op_close(a.net, op), 0);
+	/* Told by the callback alone. */
+	op = dial(wire_done);
+	told = (lace_tcp)a.done_result;
+	CHECK(a.done_count == 1 && told > 0);
+	CHECK_EQ(lace_op_close(a.net, op), 0);
+	run(20);
+	CHECK(lace_tcp_status(a.net, told) & LACE_TCP_CONNECTED);
+	down();
+}
+
+/* Whoever asks to be told after the end is told. */
+static void late_notify(void)
+{
+	lace_op op;
+
+	up();
+	op = dial(NULL);
+	CHECK_EQ(lace_op_notify(a.net, op, NULL, wire_done, &a), 0);
+	run(2);
+	CHECK(a.done_count == 1 && a.done_result > 0);
+	CHECK_EQ(lace_op_notify(a.net, op, NULL, wire_done, &a), 0);
+	run(2);
+	CHECK_EQ(a.done_count, 1);
+	CHECK_EQ(lace_op_status(a.net, op), a.done_result);
+	CHECK(lace_tcp_status(a.net, (lace_tcp)a.done_result) & LACE_TCP_CONNECTED);
+	down();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test tests[] = {
+		{ "stale_connect", stale_connect }, { "untold_connect", untold_connect }, { "late_notify", late_notify },
+	};
+
+	return wire_main(tests, sizeof tests / sizeof *tests, argc, argv);
+}
