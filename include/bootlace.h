@@ -1510,14 +1510,14 @@ int64_t lace_tcp_peek(lace_stack *net, lace_tcp tcp, void *buffer, size_t len);
  * regions wait in a row. The memory is *lent until* the region was finished (`lace_tcp_region_finish`), or the
  * connection was closed.
  *
- * Returns 0; `LACE_EAGAIN`: four are queued; `LACE_EINVAL` for `len` 0; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`,
- * `LACE_ENETDOWN`.
+ * Returns 0; `LACE_EAGAIN`: four are queued; `LACE_EINVAL` for `len` 0, or behind all that follow
+ * (`lace_tcp_recv_ring`); `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
  */
 int lace_tcp_recv_into(lace_stack *net, lace_tcp tcp, void *memory, size_t len);
 
 /**
  * Has the next `count` bytes of the stream, behind what is queued, go through the ring before any region that is
- * queued later.
+ * queued later; from 2^63 - 1 on: all that follow.
  *
  * Returns 0; `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
  */
@@ -1546,7 +1546,8 @@ int64_t lace_tcp_region_finish(lace_stack *net, lace_tcp tcp);
  *
  * Returns the operation; `LACE_EFAULT`, `LACE_EINVAL`, `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
  * The operation fails with `LACE_ENODATA`: the file ended before; what the source said; what the connection ended
- * with; `LACE_ENOTCONN`; `LACE_EMFILE`: four files are being sent.
+ * with; `LACE_ENOTCONN`; `LACE_EMFILE`: four files are being sent; `LACE_EINVAL`: more than a memory source has, or
+ * than 2^62 bytes.
  */
 lace_op lace_tcp_sendfile_start(lace_stack *net,
                                 lace_tcp tcp,

@@ -139,10 +139,62 @@ static void late_notify(void)
 	down();
 }
 
+static int64_t fill(void *ctx, uint64_t offset, void *buffer, uint32_t len)
+{
+	(void)ctx;
+	if (offset >= 3000)
+		return 0;
+	len = len < 3000 - offset ? len : (uint32_t)(3000 - offset);
+	memset(buffer, 'x', len);
+	return len;
+}
+
+/* Counts that no stream has: of a file, and of bytes for the ring. */
+static void endless(void)
+{
+	static uint8_t got[4096];
+	struct lace_source source;
+	lace_tcp client, server;
+	lace_op op;
+
+	up();
+	op = dial(NULL);
+	client = (lace_tcp)lace_op_status(a.net, op);
+	CHECK(client > 0);
+	CHECK_EQ(lace_op_close(a.net, op), 0);
+	server = lace_tcp_accept(b.net, listener);
+	CHECK(server > 0);
+	CHECK_EQ(lace_source_read(&source, sizeof source, fill, NULL), 0);
+	for (uint64_t count = UINT64_MAX; count >= UINT64_MAX - 2; count--) {
+		op = lace_tcp_sendfile_start(a.net, client, &source, 0, count, NULL, NULL, NULL);
+		CHECK_EQ(lace_op_status(a.net, op), LACE_EINVAL);
+		CHECK_EQ(lace_op_close(a.net, op), 0);
+	}
+	CHECK_EQ(lace_tcp_send(a.net, client, "hello", 5), 5);
+	run(20);
+	CHECK_EQ(lace_tcp_recv(b.net, server, got, sizeof got), 5);
+	CHECK(!memcmp(got, "hello", 5));
+	/* The most there can be ends where the file does. */
+	op = lace_tcp_sendfile_start(a.net, client, &source, 0, (uint64_t)1 << 62, NULL, NULL, NULL);
+	run(500);
+	CHECK_EQ(lace_op_status(a.net, op), LACE_ENODATA);
+	CHECK_EQ(lace_op_close(a.net, op), 0);
+	CHECK_EQ(lace_tcp_recv(b.net, server, got, sizeof got), 3000);
+	CHECK_EQ(lace_tcp_recv_into(b.net, server, got, 100), 0);
+	CHECK_EQ(lace_tcp_recv_ring(b.net, server, UINT64_MAX - 50), 0);
+	CHECK_EQ(lace_tcp_recv_into(b.net, server, got + 200, 100), LACE_EINVAL);
+	CHECK_EQ(lace_tcp_send(a.net, client, got + 1000, 150), 150);
+	run(20);
+	CHECK_EQ(lace_tcp_region_finish(b.net, server), 100);
+	CHECK_EQ(lace_tcp_recv(b.net, server, got, sizeof got), 50);
+	down();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		{ "stale_connect", stale_connect }, { "untold_connect", untold_connect }, { "late_notify", late_notify },
+		{ "endless", endless },
 	};
 
 	return wire_main(tests, sizeof tests / sizeof *tests, argc, argv);

@@ -362,8 +362,8 @@ pub unsafe extern "C" fn lace_tcp_peek(net: *mut lace_stack, tcp: lace_tcp, buff
 /// regions wait in a row. The memory is *lent until* the region was finished (`lace_tcp_region_finish`), or the
 /// connection was closed.
 ///
-/// Returns 0; `LACE_EAGAIN`: four are queued; `LACE_EINVAL` for `len` 0; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`,
-/// `LACE_ENETDOWN`.
+/// Returns 0; `LACE_EAGAIN`: four are queued; `LACE_EINVAL` for `len` 0, or behind all that follow
+/// (`lace_tcp_recv_ring`); `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_tcp_recv_into(
     net: *mut lace_stack,
@@ -379,7 +379,7 @@ pub unsafe extern "C" fn lace_tcp_recv_into(
 }
 
 /// Has the next `count` bytes of the stream, behind what is queued, go through the ring before any region that is
-/// queued later.
+/// queued later; from 2^63 - 1 on: all that follow.
 ///
 /// Returns 0; `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
 #[unsafe(no_mangle)]
@@ -419,7 +419,8 @@ pub unsafe extern "C" fn lace_tcp_region_finish(net: *mut lace_stack, tcp: lace_
 ///
 /// Returns the operation; `LACE_EFAULT`, `LACE_EINVAL`, `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
 /// The operation fails with `LACE_ENODATA`: the file ended before; what the source said; what the connection ended
-/// with; `LACE_ENOTCONN`; `LACE_EMFILE`: four files are being sent.
+/// with; `LACE_ENOTCONN`; `LACE_EMFILE`: four files are being sent; `LACE_EINVAL`: more than a memory source has, or
+/// than 2^62 bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_tcp_sendfile_start(
     net: *mut lace_stack,

@@ -406,7 +406,8 @@ impl<'a, H: Host> Tcp<'a, H> {
     /// already move there.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: empty, or outside the memory. [`Error::Again`]: four regions are queued already.
+    /// [`Error::Invalid`]: empty, outside the memory, or behind the end of any stream. [`Error::Again`]: four regions are
+    /// queued already.
     /// [`Error::BadHandle`].
     pub fn recv_into(
         &mut self,
@@ -422,7 +423,8 @@ impl<'a, H: Host> Tcp<'a, H> {
         }
         let region = memory.slice(at, len).map_err(|_| Error::Invalid)?;
         if !conn.rx.queue.queue_region(region) {
-            return Err(Error::Again);
+            let full = conn.rx.queue.regions() >= spans::REGIONS;
+            return Err(if full { Error::Again } else { Error::Invalid });
         }
         if conn.rx.queue.front().is_some_and(|region| region.filled > 0) {
             conn.raise(Events::REGION);

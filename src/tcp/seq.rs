@@ -36,6 +36,14 @@ impl Pos {
         SeqNumber(first.0.wrapping_add(self.0 as u32))
     }
 
+    /// No position that a host can ask for lies behind this one.
+    pub const LAST: Pos = Pos(i64::MAX as u64);
+
+    /// The position `n` bytes on; `None` when it lies behind [`Self::LAST`].
+    pub fn ahead(self, n: u64) -> Option<Pos> {
+        self.0.checked_add(n).map(Pos).filter(|pos| *pos <= Pos::LAST)
+    }
+
     /// The later of two.
     #[inline]
     pub const fn later(self, other: Pos) -> Pos {

@@ -125,7 +125,8 @@ impl<'a, H: Host> SendQueue<'a, H> {
     /// Appends `count` bytes of a file from `offset` on.
     ///
     /// # Errors
-    /// [`Error::Again`]: there are [`FILES`] files already. [`Error::Invalid`]: the range lies outside a memory source.
+    /// [`Error::Again`]: there are [`FILES`] files already. [`Error::Invalid`]: the range lies outside a memory source, or is
+    /// longer than any stream.
     pub fn push_file(&mut self, source: SourceOf<H>, offset: u64, count: u64) -> Result<Ticket> {
         if let Source::Memory(memory) = &source {
             let end = offset.checked_add(count).ok_or(Error::Invalid)?;
@@ -135,7 +136,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
         }
         offset.checked_add(count).ok_or(Error::Invalid)?;
         let ticket = Ticket(self.tickets);
-        let (start, end) = (self.end, self.end + count);
+        let (start, end) = (self.end, self.end.ahead(count).ok_or(Error::Invalid)?);
         let file = File { source, ticket, start, end, offset, pages: PageList::EMPTY, error: None };
         self.files.push(file).map_err(|_| Error::Again)?;
         self.tickets = self.tickets.wrapping_add(1);

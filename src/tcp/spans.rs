@@ -329,18 +329,19 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
 
     /// Has the next `count` bytes behind the queue go through the ring, before any region queued later.
     pub fn queue_ring(&mut self, count: u64) {
-        self.queue_end = self.queue_end.later(self.read) + count;
+        let end = self.queue_end.later(self.read);
+        self.queue_end = end.later(end.ahead(count).unwrap_or(Pos::LAST));
     }
 
     /// Queues a region for the bytes that follow the queue. What of them has come already moves there from the ring.
     /// `false`, and nothing changed, when it is empty or the queue is full.
     pub fn queue_region(&mut self, memory: M) -> bool {
         let len = memory.len() as u64;
+        let start = self.queue_end.later(self.read);
+        let Some(end) = start.ahead(len) else { return false };
         if len == 0 || self.regions.is_full() {
             return false;
         }
-        let start = self.queue_end.later(self.read);
-        let end = start + len;
         let before = to_usize(start.since(self.read).saturating_sub(self.in_regions(self.read, start)));
         let in_order = self.next.since(start);
         let taken = in_order.min(len);

@@ -160,6 +160,22 @@ fn without_places_for_ranges_nothing_is_kept_out_of_order() {
 
 /// Random segments, regions, reads and cancels: what comes out is the stream.
 #[test]
+fn a_ring_part_without_end_stays_behind_what_was_queued() {
+    for count in [u64::MAX, u64::MAX - 500, 1 << 63, i64::MAX as u64] {
+        let mut q = queue(400, 8);
+        let memory = SimMemory::new(100);
+        assert!(q.queue_region(memory.clone()));
+        q.queue_ring(count);
+        q.queue_ring(count);
+        assert!(!q.queue_region(SimMemory::new(10)), "nothing follows");
+        assert_eq!(arrive(&mut q, 0, 300), Confirmed::InOrder(300));
+        assert_eq!(q.finish_front(), Some(RegionState { filled: 100, len: 100 }));
+        assert_eq!(memory.to_vec(), data(0, 100));
+        assert_eq!(read_all(&mut q), data(100, 200));
+    }
+}
+
+#[test]
 fn any_order_of_segments_regions_and_reads_gives_the_stream() {
     let total = 1500u64;
     let stream = data(0, total);
