@@ -46,11 +46,7 @@ esac
 key=$(cat scripts/u-boot.sh c-examples/u-boot/net-* c-examples/u-boot/apply.sh include/*.h "$([ "$name" = legacy ] && echo /dev/null || echo target/dist/host/libbootlace.a)" | cksum)
 if [ "$(cat "$work/$name.key" 2>/dev/null)" != "$key" ] || [ ! -x "$work/$name/u-boot" ]; then
     if [ ! -e "$tree" ]; then cp -r "$work/source" "$tree"; fi
-    if [ "$name" = legacy ]; then # it begins with version 2, which nfs-ganesha refuses without saying that there is 3
-        sed -i 's/= NFSV2_FLAG | NFSV3_FLAG;/= NFSV3_FLAG;/' "$tree/net/nfs.c"
-    else
-        c-examples/u-boot/apply.sh "$tree" target/dist/host/libbootlace.a
-    fi
+    [ "$name" = legacy ] || c-examples/u-boot/apply.sh "$tree" target/dist/host/libbootlace.a
     export NO_SDL=1
     log=$work/$name.log
     {

@@ -148,10 +148,12 @@ fn u_boots(board: &mut Board, case: &str, script: &str, len: u64, runs: usize) -
         assert!(script == "true" || loaded, "{}: {script}: {}", dir.display(), done.stdout);
         done.took.as_secs_f64() * 1e3
     };
+    // The legacy stack's NFS client cannot mount what nfs-ganesha exports.
+    let stacks = if case == "uboot_nfs" { 1 } else { 2 };
     let mut ms = [Vec::new(), Vec::new()];
     for round in 0..=runs {
-        for turn in 0..2 {
-            let which = (round + turn) % 2;
+        for turn in 0..stacks {
+            let which = (round + turn) % stacks;
             let (null, full) = (took(&dirs[which], "true"), took(&dirs[which], script));
             // The first round warms the caches.
             if round > 0 || runs == 1 {
@@ -162,7 +164,7 @@ fn u_boots(board: &mut Board, case: &str, script: &str, len: u64, runs: usize) -
     for ms in &mut ms {
         ms.sort_by(f64::total_cmp);
     }
-    UBOOTS.iter().zip(&ms).map(|(stack, ms)| Row::new(case, stack, "ms", ms, "ms")).collect()
+    UBOOTS.iter().zip(&ms).take(stacks).map(|(stack, ms)| Row::new(case, stack, "ms", ms, "ms")).collect()
 }
 
 /// 16 MiB over a cable, by each protocol as it is without settings; sockets of the kernel stand for the cards.
