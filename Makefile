@@ -7,7 +7,7 @@
 #   make size          sizes per target into target/size.tsv          make bench       benchmarks into target/bench.tsv
 #   make dist          a tarball per target                           make install     library, headers, pkg-config, CMake
 #   make fuzz SECONDS=N  every fuzz target N seconds                  make clean
-#   make demo-baremetal  the same on firmware in an emulator
+#   make demo-baremetal  the same on firmware in an emulator          make tool        the `lace` tool: target/examples/lace
 #
 # make lib takes FEATURES="tftp dhcp" (default: all clients), OPT=3|s|z and TARGET (default: host).
 
@@ -21,7 +21,7 @@ TARGETS ?=
 
 export TARGET FEATURES OPT PREFIX DESTDIR
 
-.PHONY: all demo demo-baremetal test test-long test-ports cases bench bench-memory bench-tap bench-model bench-tlb size lib targets header \
+.PHONY: all demo demo-baremetal tool test test-long test-ports cases bench bench-memory bench-tap bench-model bench-tlb size lib targets header \
 	check-header dist install fuzz clean setup
 
 all: lib
@@ -59,6 +59,9 @@ demo:
 
 demo-baremetal:
 	@scripts/demo-baremetal.sh
+
+tool:
+	@scripts/tool.sh
 
 bench:
 	@scripts/bench.sh all

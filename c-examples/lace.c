@@ -29,7 +29,10 @@ static const struct {
 	  "                       [--room BYTES] [--piece BYTES [--readahead BYTES]] HOST:EXPORT PATH\n"
 	  "  nfs ls | stat | cat [--tcp | --udp] HOST:EXPORT PATH\n"
 	  "  nfs exports [--tcp | --udp] HOST" },
-	{ "http", lace_cmd_http, "http get [-o FILE [--resume]] [--range FIRST-[LAST]] [-u USER:PASSWORD] [-H FIELD] [-t MS] [-r RETRIES] [--redirects N] [--sha256] [--room BYTES] URL | http head URL" },
+	{ "http", lace_cmd_http,
+	  "http get [-o FILE [--resume]] [--range FIRST-[LAST]] [-u USER:PASSWORD] [-H FIELD] [-t MS] [-r RETRIES]\n"
+	  "                       [--redirects N] [--sha256] [--room BYTES] URL\n"
+	  "  http head URL" },
 	{ "ping", lace_cmd_ping, "ping [-c COUNT] [-i MS] [-s SIZE] [-W MS] HOST" },
 	{ "tcp", lace_cmd_tcp,
 	  "tcp [-l] [-k] [--send FILE] [--recv FILE] [--ring] [--info] [--window BYTES] [--room BYTES] [--new-reno]\n"
@@ -64,7 +67,7 @@ static void usage(FILE *out)
 	      "         --push        the card pushes       --copy          the card lends transmit buffers\n"
 	      "         --busy        the card has no room every other time\n"
 	      "         --arena BYTES memory for the stack  --stats         show the counters at the end\n"
-	      "         --rings BYTES rings of TCP      --quiet         no progress\n"
+	      "         --rings BYTES rings of TCP          --quiet         no progress\n"
 	      "commands:\n",
 	      out);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
@@ -199,6 +202,7 @@ static int parse(struct tool *tool, struct settings *s, int argc, char **argv)
 	}
 	if (optind == argc || !s->have_card) {
 		usage(stderr);
+		fputs(s->have_card ? "lace: no command\n" : "lace: no card\n", stderr);
 		exit(2);
 	}
 	return optind;
@@ -251,17 +255,25 @@ int main(int argc, char **argv)
 	struct settings s = { .have_card = 0 };
 	struct sigaction action = { .sa_handler = on_signal };
 	int (*run)(struct tool *, int, char **) = NULL;
+	const char *how = NULL;
 	void *arena = NULL;
 	int at, rc;
 
 	at = parse(&tool, &s, argc, argv);
 	tool.quiet |= !isatty(2);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-		if (!strcmp(argv[at], commands[i].name))
+		if (!strcmp(argv[at], commands[i].name)) {
 			run = commands[i].run;
+			how = commands[i].usage;
+		}
 	if (!run) {
 		usage(stderr);
+		fprintf(stderr, "lace: no such command: %s\n", argv[at]);
 		return 2;
+	}
+	if (at + 1 < argc && !strcmp(argv[at + 1], "--help")) {
+		printf("usage: lace CARD [OPTIONS]\n  %s\n", how);
+		return 0;
 	}
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -277,7 +289,7 @@ int main(int argc, char **argv)
 		optind = 0;
 		rc = run(&tool, argc - at, argv + at);
 		if (rc == 2)
-			usage(stderr);
+			fprintf(stderr, "usage: lace CARD [OPTIONS]\n  %s\n", how);
 	}
 	if (s.stats && tool.net) {
 		show_stats(tool.net);

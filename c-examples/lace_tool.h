@@ -1,6 +1,7 @@
 /*
- * What the subcommands of the `lace` tool share. A subcommand is a function `int lace_NAME(struct tool *, int, char **)`
- * in a file lace_NAME.c of its own and a line in the table of lace.c; argv[0] is its name, and it returns an exit status.
+ * What the subcommands of the `lace` tool share. A subcommand is a function `int lace_cmd_NAME(struct tool *, int, char **)`
+ * in a file lace_NAME.c of its own and a line in the table of lace.c; argv[0] is its name, and it returns an exit status:
+ * 2 has the usage shown.
  */
 #ifndef LACE_TOOL_H
 #define LACE_TOOL_H

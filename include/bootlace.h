@@ -273,7 +273,8 @@ int lace_ip_format(const struct lace_ip *ip, char *text, size_t size);
  * | `http_jobs` | 0 | 3 | HTTP operations that run, or wait to be closed, at a time |
  * | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
  *
- * Each operation has its own knobs in the struct that starts it; 0 stands for the default everywhere.
+ * Each operation has its own knobs in the struct that starts it; 0 there stands for the default, unless the field's
+ * text says "default:", which is what its `lace_..._init` puts there.
  */
 
 /** Limits of a stack: see the table. Set up by `lace_config_init` or `lace_config_full`. */
@@ -1890,7 +1891,10 @@ struct lace_ping {
     uint32_t count;
     /** Whom; its name is looked up, and must live until the operation has ended. */
     struct lace_peer peer;
-    /** Bytes of payload; default 56. */
+    /**
+     * Bytes of payload; default 56. Answers that come in fragments need `lace_config.reassembly_buffers`, of
+     * `reassembly_bytes` that hold them.
+     */
     uint32_t payload;
     /** Time between requests in milliseconds; 0: 1000. */
     uint32_t interval_ms;
@@ -1992,7 +1996,11 @@ struct lace_tftp_get {
      * same.
      */
     uint32_t timeout_ms;
-    /** Waits for the whole timeout in a row, without an answer, before the transfer fails; 0: 8. */
+    /**
+     * Waits for the whole timeout in a row, without an answer, before the transfer fails, up to 255; 0: 8. Waits for the
+     * first answer are short at first and double, up to 4 s: with 8, a silent server is given up after half a minute, a
+     * host that does not answer ARP after one.
+     */
     uint32_t retries;
     /** How long a `write` sink may take nothing before the transfer fails, in milliseconds; 0: 120000. */
     uint32_t sink_stall_ms;
@@ -2031,7 +2039,11 @@ struct lace_tftp_put {
      * same.
      */
     uint32_t timeout_ms;
-    /** Waits for the whole timeout in a row, without an answer, before the transfer fails; 0: 8. */
+    /**
+     * Waits for the whole timeout in a row, without an answer, before the transfer fails, up to 255; 0: 8. Waits for the
+     * first answer are short at first and double, up to 4 s: with 8, a silent server is given up after half a minute, a
+     * host that does not answer ARP after one.
+     */
     uint32_t retries;
     /** 1: convert line ends (mode netascii); 0: bytes as they are (mode octet). */
     uint32_t netascii;
@@ -2060,10 +2072,13 @@ int lace_tftp_get_init(struct lace_tftp_get *get, size_t size);
  * stack's; `LACE_EINVAL`: no server, an empty path, numbers out of range; `LACE_ENAMETOOLONG`; `LACE_EMFILE`;
  * `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`, `LACE_EACCES`,
  * `LACE_EREMOTEIO` and others for what the server says (see its detail); `LACE_ETIMEDOUT`: no answer;
- * `LACE_ECONNREFUSED`: nothing listens there; `LACE_EFBIG`: the sink is too small; `LACE_EPROTO`; `LACE_ETIME`: the
- * sink stalled; what the sink said.
+ * `LACE_EHOSTUNREACH`, `LACE_ENETUNREACH`: no such host, no way to it; `LACE_ECONNREFUSED`: nothing listens there;
+ * `LACE_EFBIG`: the sink is too small; `LACE_EPROTO`; `LACE_ETIME`: the sink stalled; what the sink said, or looking the
+ * name up fails with.
  */
-lace_op lace_tftp_get_start(lace_stack *net, const struct lace_tftp_get *get, const struct lace_sink *sink);
+lace_op lace_tftp_get_start(lace_stack *net,
+                            const struct lace_tftp_get *get,
+                            const struct lace_sink *sink);
 
 /**
  * Sets up `*put`, `size` being `sizeof *put`.
@@ -2081,8 +2096,8 @@ int lace_tftp_put_init(struct lace_tftp_put *put, size_t size);
  * stack's; `LACE_EINVAL`: no server, an empty path, numbers out of range; `LACE_ENAMETOOLONG`; `LACE_EMFILE`;
  * `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_EACCES`, `LACE_EEXIST`, `LACE_ENOSPC`,
  * `LACE_EREMOTEIO` and others for what the server says (see its detail); `LACE_ENODATA`: the source ended before
- * `len`; `LACE_ETIMEDOUT`: no answer; `LACE_ECONNREFUSED`: nothing listens there; `LACE_EPROTO`; what the source
- * said.
+ * `len`; `LACE_ETIMEDOUT`: no answer; `LACE_EHOSTUNREACH`, `LACE_ENETUNREACH`: no such host, no way to it;
+ * `LACE_ECONNREFUSED`: nothing listens there; `LACE_EPROTO`; what the source said, or looking the name up fails with.
  */
 lace_op lace_tftp_put_start(lace_stack *net, const struct lace_tftp_put *put, const struct lace_source *source);
 
@@ -2096,9 +2111,10 @@ int lace_tftp_agreed(lace_stack *net, lace_op op, uint16_t *blksize, uint16_t *w
 /* ----------------------------------------------------------------------------
  * Files
  *
- * A file at a TFTP server or on an NFS export, read in pieces, as a file system driver wants it. The transfer runs
- * ahead of the reader into memory that the reader lends. From TFTP, what fits the reader's own buffer lands there
- * directly. An open file is an operation: `lace_op_detail` says why it failed, `lace_op_close` closes it.
+ * A file at a TFTP server, on an NFS export (`lace_nfs_open_start`) or at an HTTP server (`lace_http_open_start`), read in
+ * pieces, as a file system driver wants it. From TFTP and NFS the transfer runs ahead of the reader into memory that the
+ * reader lends. From TFTP, what fits the reader's own buffer lands there directly. An open file is an operation:
+ * `lace_op_detail` says why it failed, `lace_op_close` closes it.
  */
 
 /** Names an open file: an operation. */
@@ -2169,7 +2185,8 @@ int64_t lace_file_size(lace_stack *net, lace_file file);
  *
  * Reading from servers of NFS version 3 (RFC 1813). A mount is a value that the host holds: `lace_nfs_mount_start`
  * fills it in, everything else works with it. Paths are those below the export's root; symbolic links on the way are
- * followed.
+ * followed. Stacks of `lace_config_init` have no memory for NFS (`LACE_EMFILE`): set `nfs_jobs`, for TCP
+ * `tcp_connections` too, or take `lace_config_full`.
  */
 
 /** `lace_nfs.transport`: whatever the server offers. */
@@ -2568,8 +2585,8 @@ int lace_nfs_fsstat(lace_stack *net, lace_op op, struct lace_nfs_stat *stat);
  * Files by HTTP/1.1 (RFC 9110, RFC 9112), whole or in part. A body goes straight to its sink, without a buffer between.
  * A connection that breaks is opened again, and the transfer goes on where it was if the server says that the file is
  * still the same; so a result is never a mixture of two files, nor a part of one taken for the whole. A connection
- * waits 4 s for the next operation with the same server. Stacks of `lace_config_init` have no memory for HTTP: set
- * `http_jobs` and `tcp_connections`.
+ * waits 4 s for the next operation with the same server. Stacks of `lace_config_init` have no memory for HTTP
+ * (`LACE_EMFILE`): set `http_jobs` and `tcp_connections`, or take `lace_config_full`.
  */
 
 /** What to fetch. Set up by `lace_http_init`; copied at start; the texts must live until the operation has ended. */

@@ -154,8 +154,11 @@ static inline int64_t lace_tcp_send_all(lace_stack *net, lace_tcp tcp, const voi
 	while (sent < len) {
 		int64_t n = lace_tcp_send(net, tcp, (const uint8_t *)data + sent, len - sent);
 
-		if (n == LACE_EAGAIN)
-			n = lace_tcp_wait(net, tcp, LACE_TCP_WRITABLE) < 0 ? LACE_EINTR : 0;
+		if (n == LACE_EAGAIN) {
+			int ready = lace_tcp_wait(net, tcp, LACE_TCP_WRITABLE);
+
+			n = ready < 0 ? ready : 0;
+		}
 		if (n < 0)
 			return sent ? (int64_t)sent : n;
 		sent += (size_t)n;

@@ -32,7 +32,8 @@
 //! | `http_jobs` | 0 | 3 | HTTP operations that run, or wait to be closed, at a time |
 //! | `tx_align` | 64 | 64 | alignment of the stack's own frames: a power of two, 1 to 4096 |
 //!
-//! Each operation has its own knobs in the struct that starts it; 0 stands for the default everywhere.
+//! Each operation has its own knobs in the struct that starts it; 0 there stands for the default, unless the field's
+//! text says "default:", which is what its `lace_..._init` puts there.
 
 use super::arena::Layout;
 use super::handle::MAX_PLACES;

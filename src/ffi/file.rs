@@ -1,8 +1,9 @@
 //! # Files
 //!
-//! A file at a TFTP server or on an NFS export, read in pieces, as a file system driver wants it. The transfer runs
-//! ahead of the reader into memory that the reader lends. From TFTP, what fits the reader's own buffer lands there
-//! directly. An open file is an operation: `lace_op_detail` says why it failed, `lace_op_close` closes it.
+//! A file at a TFTP server, on an NFS export (`lace_nfs_open_start`) or at an HTTP server (`lace_http_open_start`), read in
+//! pieces, as a file system driver wants it. From TFTP and NFS the transfer runs ahead of the reader into memory that the
+//! reader lends. From TFTP, what fits the reader's own buffer lands there directly. An open file is an operation:
+//! `lace_op_detail` says why it failed, `lace_op_close` closes it.
 
 use super::guard::{enter, lace_stack};
 use super::op::lace_op;

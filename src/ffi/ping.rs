@@ -22,7 +22,8 @@ pub struct lace_ping {
     pub count: u32,
     /// Whom; its name is looked up, and must live until the operation has ended.
     pub peer: lace_peer,
-    /// Bytes of payload; default 56.
+    /// Bytes of payload; default 56. Answers that come in fragments need `lace_config.reassembly_buffers`, of
+    /// `reassembly_bytes` that hold them.
     pub payload: u32,
     /// Time between requests in milliseconds; 0: 1000.
     pub interval_ms: u32,

@@ -33,7 +33,9 @@ pub struct lace_tftp_get {
     /// Longest wait before a packet is repeated, in milliseconds, up to 255000; 0: 1000. The server is asked for the
     /// same.
     pub timeout_ms: u32,
-    /// Waits for the whole timeout in a row, without an answer, before the transfer fails; 0: 8.
+    /// Waits for the whole timeout in a row, without an answer, before the transfer fails, up to 255; 0: 8. Waits for the
+    /// first answer are short at first and double, up to 4 s: with 8, a silent server is given up after half a minute, a
+    /// host that does not answer ARP after one.
     pub retries: u32,
     /// How long a `write` sink may take nothing before the transfer fails, in milliseconds; 0: 120000.
     pub sink_stall_ms: u32,
@@ -98,8 +100,9 @@ pub(super) const MAX_PATH: usize = 450;
 /// stack's; `LACE_EINVAL`: no server, an empty path, numbers out of range; `LACE_ENAMETOOLONG`; `LACE_EMFILE`;
 /// `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`, `LACE_EACCES`,
 /// `LACE_EREMOTEIO` and others for what the server says (see its detail); `LACE_ETIMEDOUT`: no answer;
-/// `LACE_ECONNREFUSED`: nothing listens there; `LACE_EFBIG`: the sink is too small; `LACE_EPROTO`; `LACE_ETIME`: the
-/// sink stalled; what the sink said.
+/// `LACE_EHOSTUNREACH`, `LACE_ENETUNREACH`: no such host, no way to it; `LACE_ECONNREFUSED`: nothing listens there;
+/// `LACE_EFBIG`: the sink is too small; `LACE_EPROTO`; `LACE_ETIME`: the sink stalled; what the sink said, or looking the
+/// name up fails with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_tftp_get_start(
     net: *mut lace_stack,
@@ -144,7 +147,9 @@ pub struct lace_tftp_put {
     /// Longest wait before packets are repeated, in milliseconds, up to 255000; 0: 1000. The server is asked for the
     /// same.
     pub timeout_ms: u32,
-    /// Waits for the whole timeout in a row, without an answer, before the transfer fails; 0: 8.
+    /// Waits for the whole timeout in a row, without an answer, before the transfer fails, up to 255; 0: 8. Waits for the
+    /// first answer are short at first and double, up to 4 s: with 8, a silent server is given up after half a minute, a
+    /// host that does not answer ARP after one.
     pub retries: u32,
     /// 1: convert line ends (mode netascii); 0: bytes as they are (mode octet).
     pub netascii: u32,
@@ -196,8 +201,8 @@ pub unsafe extern "C" fn lace_tftp_put_init(put: *mut lace_tftp_put, size: usize
 /// stack's; `LACE_EINVAL`: no server, an empty path, numbers out of range; `LACE_ENAMETOOLONG`; `LACE_EMFILE`;
 /// `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_EACCES`, `LACE_EEXIST`, `LACE_ENOSPC`,
 /// `LACE_EREMOTEIO` and others for what the server says (see its detail); `LACE_ENODATA`: the source ended before
-/// `len`; `LACE_ETIMEDOUT`: no answer; `LACE_ECONNREFUSED`: nothing listens there; `LACE_EPROTO`; what the source
-/// said.
+/// `len`; `LACE_ETIMEDOUT`: no answer; `LACE_EHOSTUNREACH`, `LACE_ENETUNREACH`: no such host, no way to it;
+/// `LACE_ECONNREFUSED`: nothing listens there; `LACE_EPROTO`; what the source said, or looking the name up fails with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_tftp_put_start(
     net: *mut lace_stack,
