@@ -14,6 +14,7 @@ fn program(name: &'static str) -> PathBuf {
     static PUT: OnceLock<PathBuf> = OnceLock::new();
     static HTTP: OnceLock<PathBuf> = OnceLock::new();
     static HOSTILE: OnceLock<PathBuf> = OnceLock::new();
+    static SENDFILE: OnceLock<PathBuf> = OnceLock::new();
     static MISUSE: OnceLock<PathBuf> = OnceLock::new();
     let cell = match name {
         "flow" => &FLOW,
@@ -22,6 +23,7 @@ fn program(name: &'static str) -> PathBuf {
         "put" => &PUT,
         "http" => &HTTP,
         "hostile" => &HOSTILE,
+        "sendfile" => &SENDFILE,
         _ => &MISUSE,
     };
     cell.get_or_init(|| {
@@ -110,6 +112,13 @@ tests! {
         files_are_sent_by_a_gathering_nic = "files_gathered",
         files_are_sent_by_an_asynchronous_nic = "files_async",
         handlers_of_connections_and_listeners_work = "handlers";
+    "sendfile":
+        files_over_a_bad_cable_by_a_copying_nic = "hostile_copied",
+        files_over_a_bad_cable_by_a_gathering_nic = "hostile_gathered",
+        files_over_a_bad_cable_by_a_nic_that_is_late_with_its_tokens = "hostile_late",
+        files_of_no_length_in_a_row_and_closed_behind = "in_a_row",
+        case_s02_files_that_shrink_fail_or_lie = "bad_files",
+        sources_may_call_back = "calls_back";
     "misuse":
         a_stack_is_made_of_sound_memory_alone = "init",
         structs_of_other_versions_are_read_and_wrong_sizes_refused = "sizes",

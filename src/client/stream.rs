@@ -143,7 +143,10 @@ impl<H: Host> Operation<H> for Sendfile<H> {
     fn poll(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
         if let Some(source) = self.source.take() {
             match cx.tcp.sendfile(self.connection, source, self.offset, self.count) {
-                Ok(ticket) => self.ticket = Some(ticket),
+                Ok(ticket) => {
+                    cx.tcp.keep_file(self.connection, ticket);
+                    self.ticket = Some(ticket);
+                }
                 // As many files as a connection can have.
                 Err(Error::Again) => return Step::Done(Err(Error::NoSlot)),
                 Err(e) => return Step::Done(Err(e)),
@@ -152,9 +155,8 @@ impl<H: Host> Operation<H> for Sendfile<H> {
         cx.progress.total = Some(self.count);
         let Some(ticket) = self.ticket else { return Step::Done(Err(Error::Invalid)) };
         let Ok(state) = cx.tcp.file(self.connection, ticket) else {
-            // The connection is no more. If it was closed and all was acknowledged, nothing is missing.
-            let all = cx.progress.done == self.count;
-            return Step::Done(if all { Ok(self.count) } else { Err(Error::ConnectionAborted) });
+            // A kept file outlives its connection; only one that another has taken is gone.
+            return Step::Done(Err(Error::ConnectionAborted));
         };
         cx.progress.done = state.acknowledged;
         match state.result {
@@ -170,13 +172,7 @@ impl<H: Host> Operation<H> for Sendfile<H> {
     fn cancel(&mut self, cx: &mut Cx<'_, '_, H>) {
         if let Some(ticket) = self.ticket {
             // Sent bytes must still be acknowledged, and lent pages given back: at once means an end of the connection.
-            let lent = cx.tcp.file(self.connection, ticket).is_ok_and(|s| s.result.is_none());
-            if lent {
-                let _ = cx.tcp.cancel_file(self.connection, ticket);
-            }
-            if cx.tcp.file(self.connection, ticket).is_ok_and(|s| s.result.is_none()) {
-                let _ = cx.tcp.abort(cx.stack, self.connection);
-            }
+            cx.tcp.drop_file(cx.stack, self.connection, ticket);
         }
     }
 }

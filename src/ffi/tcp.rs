@@ -413,9 +413,18 @@ pub unsafe extern "C" fn lace_tcp_region_finish(net: *mut lace_stack, tcp: lace_
 }
 
 /// Starts to send `count` bytes of `*source` from byte `offset` on, behind what was given before; at most four files
-/// of a connection at a time. The operation's result is `count`, when all of them are acknowledged; `progress` counts
-/// those that are, also of one that fails. What the source names must live until the operation has ended; pages that
-/// a NIC still holds then are released later. Cancelling it ends the connection, unless nothing was sent yet.
+/// of a connection at a time, one behind the other. The operation's result is `count`, when all of them are
+/// acknowledged and no NIC holds a page of them; for `count` 0 at once. `count` has 64 bits; no source need know its
+/// length. `progress` counts what is acknowledged, also of a file that fails. Lost bytes are asked for again at their
+/// own offset, never below what was acknowledged. What the source names must live until the operation has ended; only
+/// pages that a NIC still holds after a cancel are released later.
+///
+/// Bytes given to `lace_tcp_send` before and after go before and after. `lace_tcp_shutdown` and `lace_tcp_close` may
+/// follow at once: the FIN stands behind the last byte, and the operation goes on to its end. If then the file ends
+/// early, or cannot be read, the connection is reset instead (RFC 9293 §3.10.5): a FIN would say that this was all.
+/// Without them the bytes that there were are acknowledged first, what was queued behind is dropped, and the
+/// connection is left as it is. A source that fails for bytes sent before ends the connection. Cancelling ends the
+/// connection, unless nothing was sent yet.
 ///
 /// Returns the operation; `LACE_EFAULT`, `LACE_EINVAL`, `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
 /// The operation fails with `LACE_ENODATA`: the file ended before; what the source said; what the connection ended

@@ -20,6 +20,7 @@
 mod congestion;
 mod conn;
 mod demux;
+mod files;
 mod listen;
 pub mod options;
 pub mod pages;

@@ -38,6 +38,8 @@ struct File<H: Host> {
     pages: PageList,
     /// Why it ends early.
     error: Option<Error>,
+    /// Somebody will take its result, also when the connection was closed.
+    kept: bool,
 }
 
 /// What stands in the way of a segment.
@@ -137,7 +139,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
         offset.checked_add(count).ok_or(Error::Invalid)?;
         let ticket = Ticket(self.tickets);
         let (start, end) = (self.end, self.end.ahead(count).ok_or(Error::Invalid)?);
-        let file = File { source, ticket, start, end, offset, pages: PageList::EMPTY, error: None };
+        let file = File { source, ticket, start, end, offset, pages: PageList::EMPTY, error: None, kept: false };
         self.files.push(file).map_err(|_| Error::Again)?;
         self.tickets = self.tickets.wrapping_add(1);
         self.end = end;
@@ -461,10 +463,22 @@ impl<'a, H: Host> SendQueue<'a, H> {
         Some(self.files.remove(index).source)
     }
 
-    /// Forgets files that are done: nobody will ask.
+    /// Forgets files that are done and that nobody will ask for.
     pub fn forget_done_files(&mut self) {
         let una = self.una;
-        self.files.retain(|f| una < f.end || f.pages.out > 0);
+        self.files.retain(|f| f.kept || una < f.end || f.pages.out > 0);
+    }
+
+    /// Says whether somebody will take a file's result.
+    pub fn keep_file(&mut self, ticket: Ticket, kept: bool) {
+        if let Some(file) = self.files.iter_mut().find(|f| f.ticket == ticket) {
+            file.kept = kept;
+        }
+    }
+
+    /// Whether the result of any file will be taken.
+    pub fn has_kept_files(&self) -> bool {
+        self.files.iter().any(|f| f.kept)
     }
 }
 

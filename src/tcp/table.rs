@@ -203,7 +203,8 @@ impl<'a, H: Host> Table<'a, H> {
             return Some((index(at)?, false));
         }
         let resting = |slot: &&TcpSlot<'a, H>| {
-            slot.conn.orphan && slot.conn.state == State::TimeWait && !slot.conn.tx.queue.has_pages()
+            let (conn, queue) = (&slot.conn, &slot.conn.tx.queue);
+            conn.orphan && conn.state == State::TimeWait && !queue.has_pages() && !queue.has_kept_files()
         };
         let oldest = self.slots.iter().filter(resting).min_by_key(|slot| slot.conn.state_at)?;
         Some((oldest.conn.index, true))

@@ -494,3 +494,35 @@ fn pages_over_a_hostile_link_come_back_exactly_once() {
         assert_eq!(released.len(), count, "once each");
     }
 }
+
+/// A file that somebody keeps ends with its result, though its connection was closed and is over; only then is the slot free.
+#[test]
+fn a_kept_file_outlives_its_connection() {
+    let data = pattern(0, 5_000);
+    for ends in [true, false] {
+        let mut rig = Rig::with(Limits { slots: 1, ..Limits::default() });
+        let key = rig.open_plain();
+        let ticket = rig.node.tcp.sendfile(key, reader(&data).1, 0, 5_000).unwrap();
+        rig.node.tcp.keep_file(key, ticket);
+        rig.node.tcp.close(&mut rig.node.stack, key).unwrap();
+        rig.node.pass();
+        assert_eq!(rig.sent().len(), 5);
+        assert_eq!(finished(&rig, key, ticket), None);
+        if ends {
+            // All is acknowledged, the FIN too; then the peer resets, so that nothing of the connection is left.
+            rig.send(A, 1, 5_002, &[]);
+            rig.send(R, 1, 5_002, &[]);
+            assert_eq!(rig.try_connect(quiet()), Err(Error::NoSlot));
+            let file = rig.node.tcp.file(key, ticket).unwrap();
+            assert_eq!((file.acknowledged, file.result), (5_000, Some(Ok(()))));
+            assert!(rig.node.tcp.take_file(key, ticket).is_ok());
+        } else {
+            // Nobody waits for it any more: the source must not be asked again.
+            let Rig { node, .. } = &mut rig;
+            node.tcp.drop_file(&mut node.stack, key, ticket);
+            assert_eq!(rig.sent().pop().unwrap().flags, RA);
+            assert!(rig.node.tcp.file(key, ticket).is_err());
+        }
+        assert!(rig.try_connect(quiet()).is_ok());
+    }
+}
