@@ -148,7 +148,12 @@ const PACE: Duration = Duration::from_micros(200);
 impl HttpServer {
     /// A server on ports 80 and 8080, to which `client` is known.
     pub fn new(station: Station, client: Station) -> Self {
-        let limits = Limits { tcp: 16, tcp_ring: 1 << 18, ops: 1, sockets: 1, ..Limits::default() };
+        Self::with_ring(station, client, 1 << 18)
+    }
+
+    /// The same with rings of so many bytes: what it has in flight on each connection at most.
+    pub fn with_ring(station: Station, client: Station, tcp_ring: usize) -> Self {
+        let limits = Limits { tcp: 16, tcp_ring, ops: 1, sockets: 1, ..Limits::default() };
         let mut engine = Engine::new(SimHost::new(78), memory(&limits));
         let nic = SimNic::new(NicCaps::empty(), true);
         let wire = nic.state.clone();
