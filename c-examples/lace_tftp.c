@@ -71,7 +71,7 @@ static int get(struct tool *tool, int argc, char **argv)
 			get.blksize = (uint16_t)tool_number(optarg, 8, 65464);
 			break;
 		case 'w':
-			get.windowsize = (uint16_t)tool_number(optarg, 1, 65535);
+			get.windowsize = (uint16_t)tool_number(optarg, 1, 32767);
 			break;
 		case 't':
 			get.timeout_ms = (uint32_t)tool_number(optarg, 1, 255000);
@@ -184,7 +184,7 @@ static int put(struct tool *tool, int argc, char **argv)
 			put.blksize = (uint16_t)tool_number(optarg, 8, 65464);
 			break;
 		case 'w':
-			put.windowsize = (uint16_t)tool_number(optarg, 1, 65535);
+			put.windowsize = (uint16_t)tool_number(optarg, 1, 32767);
 			break;
 		case 't':
 			put.timeout_ms = (uint32_t)tool_number(optarg, 1, 255000);

@@ -262,7 +262,7 @@ int lace_ip_format(const struct lace_ip *ip, char *text, size_t size);
  * | `reassembly_bytes` | 9216 | 9216 | bytes of payload that each buffer holds, up to 65535 |
  * | `reassembly_timeout_ms` | 30000 | 30000 | how long a datagram in a buffer may be incomplete |
  * | `dns_names` | 2 | 16 | names remembered |
- * | `tcp_connections` | 0 | 4 | TCP connections, those included that wait for late segments after their end |
+ * | `tcp_connections` | 0 | 4 | TCP connections; one that is being closed keeps its place until the peer has answered |
  * | `tcp_listeners` | 0 | 2 | TCP listeners |
  * | `tcp_receive_bytes` | 8192 | 8192 | bytes of each connection's receive ring: its window beside the regions queued |
  * | `tcp_send_bytes` | 8192 | 8192 | bytes of each connection's send ring; files need none |
@@ -2195,7 +2195,7 @@ int64_t lace_file_size(lace_stack *net, lace_file file);
  * Reading from servers of NFS version 3 (RFC 1813). A mount is a value that the host holds: `lace_nfs_mount_start`
  * fills it in, everything else works with it. Paths are those below the export's root; symbolic links on the way are
  * followed. Stacks of `lace_config_init` have no memory for NFS (`LACE_EMFILE`): set `nfs_jobs`, for TCP
- * `tcp_connections` too, or take `lace_config_full`.
+ * `tcp_connections` too, to two more than are to be open at a time, or take `lace_config_full`.
  */
 
 /** `lace_nfs.transport`: whatever the server offers. */
@@ -2595,7 +2595,8 @@ int lace_nfs_fsstat(lace_stack *net, lace_op op, struct lace_nfs_stat *stat);
  * A connection that breaks is opened again, and the transfer goes on where it was if the server says that the file is
  * still the same; so a result is never a mixture of two files, nor a part of one taken for the whole. A connection
  * waits 4 s for the next operation with the same server. Stacks of `lace_config_init` have no memory for HTTP
- * (`LACE_EMFILE`): set `http_jobs` and `tcp_connections`, or take `lace_config_full`.
+ * (`LACE_EMFILE`): set `http_jobs`, and `tcp_connections` to two more than are to be open at a time, or take
+ * `lace_config_full`.
  */
 
 /** What to fetch. Set up by `lace_http_init`; copied at start; the texts must live until the operation has ended. */

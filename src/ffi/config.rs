@@ -21,7 +21,7 @@
 //! | `reassembly_bytes` | 9216 | 9216 | bytes of payload that each buffer holds, up to 65535 |
 //! | `reassembly_timeout_ms` | 30000 | 30000 | how long a datagram in a buffer may be incomplete |
 //! | `dns_names` | 2 | 16 | names remembered |
-//! | `tcp_connections` | 0 | 4 | TCP connections, those included that wait for late segments after their end |
+//! | `tcp_connections` | 0 | 4 | TCP connections; one that is being closed keeps its place until the peer has answered |
 //! | `tcp_listeners` | 0 | 2 | TCP listeners |
 //! | `tcp_receive_bytes` | 8192 | 8192 | bytes of each connection's receive ring: its window beside the regions queued |
 //! | `tcp_send_bytes` | 8192 | 8192 | bytes of each connection's send ring; files need none |

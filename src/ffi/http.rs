@@ -4,7 +4,8 @@
 //! A connection that breaks is opened again, and the transfer goes on where it was if the server says that the file is
 //! still the same; so a result is never a mixture of two files, nor a part of one taken for the whole. A connection
 //! waits 4 s for the next operation with the same server. Stacks of `lace_config_init` have no memory for HTTP
-//! (`LACE_EMFILE`): set `http_jobs` and `tcp_connections`, or take `lace_config_full`.
+//! (`LACE_EMFILE`): set `http_jobs`, and `tcp_connections` to two more than are to be open at a time, or take
+//! `lace_config_full`.
 
 use super::file::lace_file;
 use super::guard::{enter, lace_stack};

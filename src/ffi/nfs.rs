@@ -3,7 +3,7 @@
 //! Reading from servers of NFS version 3 (RFC 1813). A mount is a value that the host holds: `lace_nfs_mount_start`
 //! fills it in, everything else works with it. Paths are those below the export's root; symbolic links on the way are
 //! followed. Stacks of `lace_config_init` have no memory for NFS (`LACE_EMFILE`): set `nfs_jobs`, for TCP
-//! `tcp_connections` too, or take `lace_config_full`.
+//! `tcp_connections` too, to two more than are to be open at a time, or take `lace_config_full`.
 
 use super::addr::{lace_ip, lace_peer, text};
 use super::file::lace_file;
