@@ -275,6 +275,11 @@ impl<H: Host> Get<H> {
         self.total.map(|total| total.saturating_sub(self.start).min(self.len))
     }
 
+    /// Bytes that are asked for: a range has at least one (RFC 9110 §14.1.2), also when none is wanted.
+    fn ranged(&self) -> u64 {
+        self.len.max(1)
+    }
+
     /// Gives the connection up; `kindly`: nothing is missing.
     fn hang_up(&mut self, cx: &mut Cx<'_, '_, H>, kindly: bool) {
         let Some(job) = cx.shared.http.job_mut(self.job) else { return };
@@ -377,7 +382,8 @@ impl<H: Host> Get<H> {
         let place = if self.redirected { &url[..] } else { self.url.as_ref() };
         let url = Url::parse(place)?;
         let first = self.start.saturating_add(self.delivered);
-        let last = self.start.checked_add(self.len).filter(|_| self.len != u64::MAX).map(|end| end.saturating_sub(1));
+        let end = self.start.checked_add(self.ranged()).filter(|_| self.len != u64::MAX);
+        let last = end.map(|end| end.saturating_sub(1));
         self.asked = self.method == Method::Get && (first > 0 || last.is_some());
         let known = match &self.if_range {
             Some(text) if validator.is_empty() => text.as_ref(),
@@ -564,7 +570,7 @@ impl<H: Host> Get<H> {
         let Some(((first, last), range)) = range.filter(|_| self.asked) else {
             return Err(self.fault(cx, Fault::Range));
         };
-        let end = self.start.saturating_add(self.len);
+        let end = self.start.saturating_add(self.ranged());
         let within = self.len == u64::MAX || last < end;
         let whole = !matches!(framing, Framing::Length(length) if length != range.len());
         // Less than was asked for can be told from the end of the file only by its length.
@@ -576,7 +582,7 @@ impl<H: Host> Get<H> {
             return Err(Error::Changed);
         }
         self.found(cx, range.total)?;
-        let end = self.delivered.saturating_add(range.len());
+        let end = self.delivered.saturating_add(range.len()).min(self.len);
         if let Stage::Talk(exchange) = &mut self.stage {
             exchange.body(framing, 0, self.delivered, end);
         }

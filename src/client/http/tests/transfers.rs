@@ -88,9 +88,17 @@ fn parts_are_asked_for_and_taken_out_where_none_are_given() {
         let mut lab = Lab::new();
         lab.server.add("/f", &file, "\"a\"");
         (lab.server.ranges, lab.server.style) = (ranges, style);
-        for (offset, len) in
-            [(0u64, 1), (0, 50_000), (1, 49_999), (30_000, u64::MAX), (49_999, 1), (49_999, 50), (10_000, 20_000)]
-        {
+        for (offset, len) in [
+            (0u64, 1),
+            (0, 50_000),
+            (1, 49_999),
+            (30_000, u64::MAX),
+            (49_999, 1),
+            (49_999, 50),
+            (10_000, 20_000),
+            (0, 0),
+            (7, 0),
+        ] {
             let want = &file[offset as usize..(offset.saturating_add(len) as usize).min(file.len())];
             let (result, memory) = lab.run(want.len(), |r| (r.offset, r.len) = (offset, len));
             assert_eq!(result, Ok(want.len() as u64), "{ranges} {offset} {len}");
