@@ -315,9 +315,9 @@ struct lace_config {
     uint32_t reassembly_bytes;
     /** Milliseconds. */
     uint32_t reassembly_timeout_ms;
-    /** NFS operations at a time, open files among them. */
+    /** NFS operations at a time, open files among them, 0 to 255. */
     uint16_t nfs_jobs;
-    /** HTTP operations at a time. */
+    /** HTTP operations at a time, 0 to 255. */
     uint16_t http_jobs;
     /** TCP connections. */
     uint16_t tcp_connections;

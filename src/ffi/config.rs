@@ -81,9 +81,9 @@ pub struct lace_config {
     pub reassembly_bytes: u32,
     /// Milliseconds.
     pub reassembly_timeout_ms: u32,
-    /// NFS operations at a time, open files among them.
+    /// NFS operations at a time, open files among them, 0 to 255.
     pub nfs_jobs: u16,
-    /// HTTP operations at a time.
+    /// HTTP operations at a time, 0 to 255.
     pub http_jobs: u16,
     /// TCP connections.
     pub tcp_connections: u16,
@@ -176,6 +176,8 @@ impl lace_config {
             && self.reassembly_bytes <= 65_535
             && usize::from(self.tcp_connections) <= MAX_PLACES
             && usize::from(self.tcp_listeners) <= MAX_PLACES
+            && self.nfs_jobs <= 255
+            && self.http_jobs <= 255
             && self.tcp_segments >= 8
             && self.reserved == 0;
         if sound { Ok(()) } else { Err(LACE_EINVAL) }
@@ -272,6 +274,8 @@ mod tests {
             lace_config { nics: 0, ..good },
             lace_config { nics: 256, ..good },
             lace_config { operations: 256, ..good },
+            lace_config { nfs_jobs: 256, ..good },
+            lace_config { http_jobs: 256, ..good },
             lace_config { udp_sockets: 2049, ..good },
             lace_config { udp_queues: 5, ..good },
             lace_config { neighbours: 0, ..good },
