@@ -1,11 +1,11 @@
 //! Which connection a segment or an ICMP error is for; new connections at listeners, and resets for what is for nobody
 //! (RFC 9293 §3.10.7.1, §3.10.7.2).
 
+use super::Tcp;
 use super::conn::{Context, Due, Limit, State};
 use super::send::emit_header;
 use super::seq::Pos;
 use super::state::Verdict;
-use super::{Tcp, mss_for};
 use crate::stack::Stack;
 use crate::stack::egress::{Packet as Outgoing, pseudo_header};
 use crate::stack::icmp::{ErrorKind, IcmpError};
@@ -238,10 +238,5 @@ impl<'a, H: Host> Tcp<'a, H> {
         }
         self.settle(stack, index);
         true
-    }
-
-    /// Segment size that a SYN offers towards an MTU, for those who measure.
-    pub fn segment_size_for(mtu: u16) -> u16 {
-        mss_for(mtu)
     }
 }

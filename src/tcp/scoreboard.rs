@@ -91,11 +91,6 @@ impl<'a> Scoreboard<'a> {
         (self.sacked, self.lost, self.again) = (0, 0, 0);
     }
 
-    /// Takes the memory out.
-    pub fn into_places(self) -> &'a mut [Sent] {
-        self.places
-    }
-
     /// Whether nothing is in flight.
     pub const fn is_empty(&self) -> bool {
         self.len == 0

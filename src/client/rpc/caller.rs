@@ -69,11 +69,6 @@ impl Silence {
         }
     }
 
-    /// Whether the server has ever been heard.
-    pub fn is_heard(&self) -> bool {
-        self.heard
-    }
-
     /// When it has been silent for too long.
     pub fn end(&mut self, now: Instant) -> Instant {
         let since = *self.since.get_or_insert(now);
