@@ -5,7 +5,7 @@
 
 use bootlace_benches::table::{self, Row};
 use bootlace_lab::forward::{End, Forwarder, Way};
-use bootlace_lab::servers::{Atftpd, Ganesha, Nginx};
+use bootlace_lab::servers::{Atftpd, Ganesha, Nginx, Vsftpd};
 use bootlace_lab::u_boot::{self, Board};
 use bootlace_lab::{CLIENT, Lab, SERVER, TestFile, files, programs};
 use std::path::{Path, PathBuf};
@@ -167,6 +167,18 @@ fn u_boots(board: &mut Board, case: &str, script: &str, len: u64, runs: usize) -
     UBOOTS.iter().zip(&ms).take(stacks).map(|(stack, ms)| Row::new(case, stack, "ms", ms, "ms")).collect()
 }
 
+/// An upload by FTP: from where the file lies, or by read and send with rings as large as a window.
+fn ftp_put(file: &TestFile, how: &'static str) -> Runner {
+    let path = file.path.clone();
+    let command = move || {
+        let mut c = Command::new(programs::lace());
+        c.args(["--tap", "tap0", "--ip", &format!("{CLIENT}/24"), "--rings", "262144", "ftp", "put"]);
+        c.args(how.split_whitespace()).arg(&path).args([SERVER, "up/f16m"]);
+        c
+    };
+    Runner { stack: "bootlace", command: Box::new(command), ms: Vec::new() }
+}
+
 /// 16 MiB over a cable, by each protocol as it is without settings; sockets of the kernel stand for the cards.
 fn u_boots_near(only: Option<&str>, runs: usize) -> Vec<Row> {
     let wanted = |case: &str| only.is_none_or(|only| only == case);
@@ -248,6 +260,13 @@ fn main() -> ExitCode {
             }
             runners.extend(window.map(|w| bare(&file, w)));
             rows.extend(measure(&lab, case, runners, runs));
+        }
+    }
+    let cases = [("ftp_put", ""), ("ftp_put_copy", "--copy")];
+    if cases.iter().any(|(case, _)| wanted(case)) {
+        let _server = Vsftpd::new(&root).start(&lab);
+        for (case, how) in cases.into_iter().filter(|(case, _)| wanted(case)) {
+            rows.extend(measure(&lab, case, vec![ftp_put(&file, how)], runs));
         }
     }
     let cases = nfs_cases(&root, &file);
