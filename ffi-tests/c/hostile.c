@@ -190,11 +190,60 @@ static void endless(void)
 	down();
 }
 
+/* Since the frames were forgotten, all of them were such as the NIC may send; how many carried TCP. */
+static unsigned all_sent_from(uint8_t mac, uint32_t longest)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < a.sent_count; i++) {
+		CHECK_EQ(a.sent[i][11], mac);
+		CHECK(a.sent_len[i] <= longest);
+		n += a.sent[i][13] == 0 && a.sent[i][23] == 6;
+	}
+	return n;
+}
+
+/* A NIC gives way to one with another address and shorter frames, under a connection. */
+static void nic_replaced(void)
+{
+	static uint8_t data[2000], got[2000];
+	lace_tcp client, server;
+	size_t i;
+
+	up();
+	for (i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(i * 7);
+	client = (lace_tcp)lace_op_status(a.net, dial(NULL));
+	CHECK(client > 0);
+	server = lace_tcp_accept(b.net, listener);
+	CHECK(server > 0);
+	CHECK_EQ(lace_nic_remove(a.net, a.nic), 0);
+	a.driver.mac[5] = 0x77;
+	a.driver.mtu = 600;
+	a.nic = lace_nic_add(a.net, &a.driver);
+	CHECK(a.nic > 0);
+	CHECK_EQ(lace_addr_add(a.net, a.nic, &a_ip, 24), 0);
+	wire_forget(&a);
+	CHECK_EQ(lace_tcp_send(a.net, client, data, sizeof data), sizeof data);
+	run(40000);
+	CHECK(all_sent_from(0x77, 614) >= 4);
+	CHECK_EQ(lace_tcp_recv(b.net, server, got, sizeof got), sizeof got);
+	CHECK(!memcmp(got, data, sizeof got));
+	/* Another address alone. */
+	a.driver.mac[5] = 0x78;
+	CHECK_EQ(lace_nic_set_mac(a.net, a.nic, a.driver.mac), 0);
+	wire_forget(&a);
+	CHECK_EQ(lace_tcp_send(a.net, client, data, 10), 10);
+	run(2);
+	CHECK(all_sent_from(0x78, 614) >= 1);
+	down();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		{ "stale_connect", stale_connect }, { "untold_connect", untold_connect }, { "late_notify", late_notify },
-		{ "endless", endless },
+		{ "endless", endless }, { "nic_replaced", nic_replaced },
 	};
 
 	return wire_main(tests, sizeof tests / sizeof *tests, argc, argv);

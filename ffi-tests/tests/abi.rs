@@ -96,7 +96,8 @@ tests! {
         a_kept_operation_does_not_bring_back_its_connection = "stale_connect",
         a_connection_nobody_was_told_of_ends_with_its_operation = "untold_connect",
         who_asks_late_is_told_late = "late_notify",
-        counts_that_no_stream_has_are_refused = "endless";
+        counts_that_no_stream_has_are_refused = "endless",
+        a_connection_goes_on_over_another_nic = "nic_replaced";
     "reenter":
         case_k02_every_call_from_every_callback = "every_call",
         case_k02_close_from_every_callback = "closing",

@@ -610,6 +610,15 @@ impl<'a, H: Host> Tcp<'a, H> {
         Ok(events)
     }
 
+    /// Has every connection find its way anew: an interface is gone, or has another hardware address.
+    pub fn forget_ways(&mut self) {
+        let mut index = 0u16;
+        while let Some(slot) = self.table.at_mut(index) {
+            slot.conn.way = None;
+            index = index.saturating_add(1);
+        }
+    }
+
     /// Has [`Self::next_event`] tell what is so on a connection now.
     pub fn tell_again(&mut self, key: Key) {
         let Ok(now) = self.readiness(key) else { return };
