@@ -72,6 +72,25 @@ pub struct SendQueue<'a, H: Host> {
     /// One beyond the last byte.
     end: Pos,
     tickets: u32,
+    /// The page that bytes were last taken from: most come from there.
+    recent: Option<Recent>,
+}
+
+/// What of a file lies in one lent page.
+#[derive(Clone, Copy)]
+struct Recent {
+    id: PageId,
+    /// Where the page begins; its bytes that are the file's go from `start` to `end`.
+    page: Pos,
+    start: Pos,
+    end: Pos,
+}
+
+impl Recent {
+    #[inline]
+    fn holds(&self, pos: Pos, len: usize) -> bool {
+        self.start <= pos && pos + len as u64 <= self.end
+    }
 }
 
 /// A piece of the stream with one source.
@@ -89,13 +108,21 @@ fn to_usize(n: u64) -> usize {
 impl<'a, H: Host> SendQueue<'a, H> {
     /// An empty queue over a ring's bytes.
     pub fn new(ring: &'a mut [u8]) -> Self {
-        SendQueue { ring: ByteRing::new(ring), files: Vec::new(), una: Pos::DATA, end: Pos::DATA, tickets: 0 }
+        SendQueue {
+            ring: ByteRing::new(ring),
+            files: Vec::new(),
+            una: Pos::DATA,
+            end: Pos::DATA,
+            tickets: 0,
+            recent: None,
+        }
     }
 
     /// Forgets everything, for another connection. No page may be out.
     pub fn reset(&mut self) {
         self.ring.clear();
         self.files.clear();
+        self.recent = None;
         self.una = Pos::DATA;
         self.end = Pos::DATA;
     }
@@ -183,6 +210,9 @@ impl<'a, H: Host> SendQueue<'a, H> {
         if self.files.is_empty() {
             return Ok(Prepared { len, fill: false });
         }
+        if self.recent.is_some_and(|recent| recent.holds(pos, len)) {
+            return Ok(Prepared { len, fill: false });
+        }
         self.prepare_pieces(pages, owner, pos, len)
     }
 
@@ -242,7 +272,17 @@ impl<'a, H: Host> SendQueue<'a, H> {
         pos: Pos,
     ) -> core::result::Result<u64, Obstacle> {
         let Some(file) = self.files.get_mut(index) else { return Err(Obstacle::Ended(pos, Error::Invalid)) };
-        if let Some(page) = pages.find(&file.pages, pos).and_then(|id| pages.get(id)) {
+        let (from, to) = (file.start, file.end);
+        let recent = |id, start: Pos, len: u64| Recent {
+            id,
+            page: start,
+            start: start.later(from),
+            end: (start + len).earlier(to),
+        };
+        if let Some(id) = pages.find(&file.pages, pos)
+            && let Some(page) = pages.get(id)
+        {
+            self.recent = Some(recent(id, page.start, page.len));
             return Ok(page.len.saturating_sub(pos.since(page.start)));
         }
         if !pages.has_room() {
@@ -269,6 +309,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
         };
         let ticket = file.ticket.0;
         pages.add(&mut file.pages, memory, start, len, offset, owner, ticket);
+        self.recent = pages.find(&file.pages, pos).map(|id| recent(id, start, len));
         Ok(len.saturating_sub(pos.since(start)))
     }
 
@@ -288,6 +329,13 @@ impl<'a, H: Host> SendQueue<'a, H> {
                 body.push(Span::Bytes(second)).ok()?;
             }
             return Some(Token(0));
+        }
+        if let Some(recent) = self.recent.filter(|recent| recent.holds(pos, len))
+            && let Some(page) = pages.get(recent.id)
+        {
+            let at = to_usize(pos.since(recent.page));
+            body.push(Span::Memory { memory: &page.memory, at, len }).ok()?;
+            return Some(Pages::<H::Memory>::token(recent.id, PageId::NONE));
         }
         let mut lent = [PageId::NONE; 2];
         let mut done = 0u64;
@@ -378,6 +426,8 @@ impl<'a, H: Host> SendQueue<'a, H> {
         let ring = to.since(self.una).saturating_sub(self.in_files(self.una, to));
         self.ring.consume(to_usize(ring));
         self.una = to;
+        // The page may be given back now, and another take its place.
+        self.recent = self.recent.filter(|recent| to < recent.end);
         for file in &mut self.files {
             give_back(file, pages, to);
         }
@@ -388,6 +438,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
         if pos >= self.end {
             return;
         }
+        self.recent = None;
         let pos = pos.later(self.una);
         let ring = pos.since(self.una).saturating_sub(self.in_files(self.una, pos));
         self.ring.truncate(to_usize(ring));
@@ -416,6 +467,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
     /// The connection is gone: nothing is sent again. Pages that frames carry come back when those are done.
     pub fn abort(&mut self, pages: &mut Pages<'_, H::Memory>, error: Error) {
         let una = self.una;
+        self.recent = None;
         for file in &mut self.files {
             if file.end > una {
                 file.error = file.error.or(Some(error));
