@@ -4,7 +4,7 @@ use super::Client as NicClient;
 use super::machine::Env;
 use crate::client::engine::{Engine, Shared};
 use crate::client::operation::Operation;
-use crate::client::ops::{Client, each_client};
+use crate::client::ops::Client;
 use crate::stack::ingress::Packet;
 use crate::stack::interface::NicId;
 use crate::stack::stats::Counter;
@@ -70,7 +70,11 @@ impl<'a, H: Host> Engine<'a, H> {
         let payload = datagram.payload();
         let heard = self.with_dhcp(packet.nic, |c, env| (c.receive(env, packet.src, payload), c.waiting()));
         if let Some((heard, Some(op))) = heard {
-            self.call(op, |client, cx| each_client!(client, c => Operation::<H>::dhcp(c, cx, heard, payload)));
+            self.call(op, |client, cx| {
+                if let Client::Dhcp(client) = client {
+                    client.dhcp(cx, heard, payload);
+                }
+            });
         }
     }
 

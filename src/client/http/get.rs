@@ -261,6 +261,7 @@ impl<H: Host> Get<H> {
         }
     }
 
+    #[inline(never)]
     fn name(&self, shared: &Shared<'_>) -> Name {
         let mut name = Name::new();
         if let Ok(url) = Url::parse(self.place(shared)) {
@@ -281,6 +282,7 @@ impl<H: Host> Get<H> {
     }
 
     /// Gives the connection up; `kindly`: nothing is missing.
+    #[inline(never)]
     fn hang_up(&mut self, cx: &mut Cx<'_, '_, H>, kindly: bool) {
         let Some(job) = cx.shared.http.job_mut(self.job) else { return };
         job.until = Instant::NEVER;
@@ -290,6 +292,7 @@ impl<H: Host> Get<H> {
         }
     }
 
+    // The stages are out of line: none is to stand on the stack of another.
     fn step(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<Go> {
         match &mut self.stage {
             Stage::Start => {
@@ -307,6 +310,7 @@ impl<H: Host> Get<H> {
         }
     }
 
+    #[inline(never)]
     fn look_up(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<Go> {
         let name = self.name(cx.shared);
         let port = Url::parse(self.place(cx.shared)).map_or(0, |url| url.port);
@@ -329,6 +333,7 @@ impl<H: Host> Get<H> {
         if !self.reused { self.open(cx, to) } else { Ok(()) }
     }
 
+    #[inline(never)]
     fn open(&mut self, cx: &mut Cx<'_, '_, H>, to: Endpoint) -> Result<()> {
         self.hang_up(cx, true);
         self.reused = false;
@@ -351,6 +356,7 @@ impl<H: Host> Get<H> {
         Ok(())
     }
 
+    #[inline(never)]
     fn connect(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<Go> {
         let Some((key, to)) = cx.shared.http.job(self.job).and_then(|job| Some((job.line?, job.to))) else {
             return Err(Error::NotConnected);
@@ -377,6 +383,7 @@ impl<H: Host> Get<H> {
     }
 
     /// Writes the request.
+    #[inline(never)]
     fn ask(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<()> {
         let Some(Job { head, url, validator, .. }) = cx.shared.http.job_mut(self.job) else { return Ok(()) };
         let place = if self.redirected { &url[..] } else { self.url.as_ref() };
@@ -405,6 +412,7 @@ impl<H: Host> Get<H> {
         Ok(())
     }
 
+    #[inline(never)]
     fn talk(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<Go> {
         let now = cx.stack.now;
         let Stage::Talk(exchange) = &mut self.stage else { return Ok(Go::On) };
@@ -457,6 +465,7 @@ impl<H: Host> Get<H> {
     }
 
     /// A head has come.
+    #[inline(never)]
     fn response(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<Go> {
         let Some(job) = cx.shared.http.job_mut(self.job) else { return Err(Error::NotConnected) };
         let Stage::Talk(exchange) = &mut self.stage else { return Ok(Go::On) };
@@ -519,6 +528,7 @@ impl<H: Host> Get<H> {
     }
 
     /// What the file is is known now.
+    #[inline(never)]
     fn found(&mut self, cx: &mut Cx<'_, '_, H>, total: Option<u64>) -> Result<()> {
         if let (Some(before), Some(now)) = (self.total, total)
             && before != now
@@ -544,6 +554,7 @@ impl<H: Host> Get<H> {
     }
 
     /// The whole file comes, or its head is all that was wanted.
+    #[inline(never)]
     fn whole(&mut self, cx: &mut Cx<'_, '_, H>, head: &Head, framing: Framing) -> Result<Go> {
         let Some(job) = cx.shared.http.job(self.job) else { return Err(Error::NotConnected) };
         let skip = self.start.saturating_add(self.delivered);
@@ -563,6 +574,7 @@ impl<H: Host> Get<H> {
     }
 
     /// A part of the file comes.
+    #[inline(never)]
     fn part(&mut self, cx: &mut Cx<'_, '_, H>, head: &Head, framing: Framing) -> Result<Go> {
         let Some(job) = cx.shared.http.job(self.job) else { return Err(Error::NotConnected) };
         let position = self.start.saturating_add(self.delivered);
@@ -595,6 +607,7 @@ impl<H: Host> Get<H> {
     }
 
     /// Nothing of the file lies where it was asked for (RFC 9110 §15.5.17).
+    #[inline(never)]
     fn unsatisfied(&mut self, cx: &mut Cx<'_, '_, H>, head: &Head) -> Result<Go> {
         let position = self.start.saturating_add(self.delivered);
         let known = self.delivered > 0 || self.if_range.is_some();
@@ -613,6 +626,7 @@ impl<H: Host> Get<H> {
     }
 
     /// The file is elsewhere (RFC 9110 §15.4).
+    #[inline(never)]
     fn redirect(&mut self, cx: &mut Cx<'_, '_, H>, framing: Framing) -> Result<Go> {
         let Some(left) = self.redirects.checked_sub(1) else {
             self.refuse(cx, self.status);
@@ -621,20 +635,22 @@ impl<H: Host> Get<H> {
         self.redirects = left;
         let base = Url::parse(self.place(cx.shared))?;
         let location = field(self.head(cx.shared), b"Location").filter(|location| !location.is_empty());
-        let target = match location.map(|location| resolve(&base, location)) {
+        // Looked at in place: there is one such text on the stack, not two.
+        let resolved = location.map(|location| resolve(&base, location));
+        let target = match &resolved {
             Some(Ok(target)) => target,
             Some(Err(why @ (Error::NotSupported | Error::AddressFamily))) => {
                 self.fault(cx, Fault::Location);
-                return Err(why);
+                return Err(*why);
             }
             _ => return Err(self.fault(cx, Fault::Location)),
         };
-        let (own, other) = (Url::parse(self.url.as_ref())?, Url::parse(&target)?);
+        let (own, other) = (Url::parse(self.url.as_ref())?, Url::parse(target)?);
         self.away = !same(own.host, other.host) || own.port != other.port;
         self.redirected = true;
         self.drains = true;
         if let Some(job) = cx.shared.http.job_mut(self.job) {
-            job.url = target;
+            job.url.clone_from(target);
         }
         if let Stage::Talk(exchange) = &mut self.stage {
             exchange.body(framing, 0, 0, DRAIN);
@@ -675,6 +691,7 @@ impl<H: Host> Get<H> {
     }
 
     /// The connection has ended too early.
+    #[inline(never)]
     fn broken(&mut self, cx: &mut Cx<'_, '_, H>, why: Error) -> Result<Go> {
         let mut silent = true;
         if let Stage::Talk(exchange) = &mut self.stage {

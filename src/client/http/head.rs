@@ -40,7 +40,8 @@ pub struct Head {
     pub range: Option<ContentRange>,
 }
 
-/// Calls `with` on a head that was parsed.
+/// Calls `with` on a head that was parsed. Out of line: its table of fields is not to lie under what a transfer calls.
+#[inline(never)]
 fn parsed<R>(bytes: &[u8], with: impl FnOnce(&httparse::Response<'_, '_>) -> R) -> Result<R, Fault> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut response = httparse::Response::new(&mut fields);
@@ -52,6 +53,7 @@ fn parsed<R>(bytes: &[u8], with: impl FnOnce(&httparse::Response<'_, '_>) -> R) 
 }
 
 /// The value of the first field `name` of a head, as it came.
+#[inline(never)]
 pub fn field<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut response = httparse::Response::new(&mut fields);
@@ -78,6 +80,7 @@ impl Head {
     ///
     /// # Errors
     /// What is wrong with it.
+    #[inline(never)]
     pub fn parse(bytes: &[u8]) -> Result<Head, Fault> {
         parsed(bytes, |response| {
             let old = response.version == Some(0);
