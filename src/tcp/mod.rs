@@ -152,6 +152,10 @@ impl<'a, H: Host> Tcp<'a, H> {
             port => port,
         };
         let local = Endpoint { addr: hop.src, port };
+        if let (None, Some(index)) = (self.table.free(), self.table.parting()) {
+            stack.stats.count(Counter::TcpEvicted);
+            self.drop_connection(stack, index);
+        }
         let key = self.open(stack, local, remote, hop.nic, options)?;
         let now = stack.now;
         if let Some(conn) = self.table.get_mut(key) {

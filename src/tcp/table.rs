@@ -210,6 +210,17 @@ impl<'a, H: Host> Table<'a, H> {
         Some((oldest.conn.index, true))
     }
 
+    /// The connection closed by its host longest ago that has nothing more to tell its peer than the end: it may make
+    /// room for one that is wanted.
+    pub(super) fn parting(&self) -> Option<u16> {
+        let may = |slot: &&TcpSlot<'a, H>| {
+            let (conn, queue) = (&slot.conn, &slot.conn.tx.queue);
+            let told = conn.tx.una >= queue.end() && !queue.has_pages() && !queue.has_kept_files();
+            conn.orphan && conn.state != State::Closed && told
+        };
+        self.slots.iter().filter(may).min_by_key(|slot| (slot.conn.state_at, slot.age)).map(|slot| slot.conn.index)
+    }
+
     /// Makes the slot at `index` another connection's; its name.
     pub(super) fn renew(&mut self, secret: &Secret, index: u16, options: Options) -> Option<Key> {
         self.unchain(secret, index);

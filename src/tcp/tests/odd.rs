@@ -4,6 +4,7 @@ use super::rig::*;
 use crate::sim::host::{SimMemory, splitmix};
 use crate::sim::packets;
 use crate::stack::stats::Counter;
+use crate::storage::error::Error;
 use crate::storage::host::Endpoint;
 use crate::storage::time::{Duration, Instant};
 use crate::tcp::{Options, State};
@@ -276,4 +277,29 @@ fn a_thousand_hostile_links() {
         transfer(&mut pair, &options, way, len, 4_000_000);
         assert!(pair.now() > Instant::ZERO);
     }
+}
+
+/// A host with one place opens one connection after the other, whether or not the peers hear the end of those before.
+#[test]
+fn a_connection_that_only_parts_makes_room_for_the_next() {
+    let mut rig = Rig::with(Limits { slots: 1, ..Limits::default() });
+    let key = rig.open_plain();
+    rig.node.tcp.send(key, b"tail").unwrap();
+    rig.node.pass();
+    rig.node.tcp.close(&mut rig.node.stack, key).unwrap();
+    rig.node.pass();
+    let (local, remote) =
+        (Endpoint { addr: Ipv4Addr::UNSPECIFIED, port: 0 }, Endpoint { addr: rig.peer.station.ip, port: 81 });
+    let connect = |rig: &mut Rig| rig.node.tcp.connect(&mut rig.node.stack, local, remote, quiet());
+    assert_eq!(connect(&mut rig), Err(Error::NoSlot), "its last bytes were not acknowledged");
+    rig.send(A, 1, 5, &[]);
+    rig.sent();
+    let next = connect(&mut rig).unwrap();
+    assert_eq!(rig.sent().pop().unwrap().flags, RA, "in FIN-WAIT-1: nothing is lost but the farewell");
+    assert_eq!(rig.node.stack.stats.get(Counter::TcpEvicted), 1);
+    rig.node.pass();
+    assert_eq!(rig.sent().pop().unwrap().flags, S);
+    // One that its host still has stays.
+    assert_eq!(connect(&mut rig), Err(Error::NoSlot));
+    assert!(rig.node.tcp.info(next).is_ok());
 }
