@@ -14,6 +14,7 @@ fn program(name: &'static str) -> PathBuf {
     static PUT: OnceLock<PathBuf> = OnceLock::new();
     static HTTP: OnceLock<PathBuf> = OnceLock::new();
     static HOSTILE: OnceLock<PathBuf> = OnceLock::new();
+    static INSIDE: OnceLock<PathBuf> = OnceLock::new();
     static SENDFILE: OnceLock<PathBuf> = OnceLock::new();
     static MISUSE: OnceLock<PathBuf> = OnceLock::new();
     let cell = match name {
@@ -23,6 +24,7 @@ fn program(name: &'static str) -> PathBuf {
         "put" => &PUT,
         "http" => &HTTP,
         "hostile" => &HOSTILE,
+        "inside" => &INSIDE,
         "sendfile" => &SENDFILE,
         _ => &MISUSE,
     };
@@ -98,6 +100,10 @@ tests! {
         who_asks_late_is_told_late = "late_notify",
         counts_that_no_stream_has_are_refused = "endless",
         a_connection_goes_on_over_another_nic = "nic_replaced";
+    "inside":
+        case_k02_every_call_of_streams_from_every_callback = "every_call",
+        case_k02_streams_closed_from_every_callback = "closing",
+        case_k02_stop_from_every_callback_of_streams = "stopping";
     "reenter":
         case_k02_every_call_from_every_callback = "every_call",
         case_k02_close_from_every_callback = "closing",
