@@ -321,10 +321,11 @@ pub(super) fn tell(net: &lace_stack) {
 fn tell_news(net: &lace_stack) {
     #[cfg(feature = "tcp")]
     super::tcp::tell_events(net);
-    net.access(|core| core.engine.ops.take_news());
+    // Most often a connection had something to tell, and no operation: theirs need not be looked through.
+    let some = net.access(|core| core.engine.ops.take_news());
     let mut index = 0;
     // Each tells of progress, then of its end.
-    for _ in 0..2 * net.ops.entries.len() {
+    for _ in 0..if some { 2 * net.ops.entries.len() } else { 0 } {
         let Some((notify, op, news)) = net.access(|core| core.news(net, &mut index)) else { break };
         match news {
             News::Progress { done, total } => {
