@@ -239,11 +239,42 @@ static void nic_replaced(void)
 	down();
 }
 
+/* A connection that waits for the next HTTP operation does not outlive the stack at the server. */
+static void waiting_http(void)
+{
+	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
+	struct lace_http http;
+	struct lace_sink sink;
+	lace_tcp server;
+	lace_op op;
+
+	up();
+	CHECK_EQ(lace_http_init(&http, sizeof http), 0);
+	http.url = "http://10.0.0.8/";
+	CHECK_EQ(lace_sink_discard(&sink, sizeof sink), 0);
+	op = lace_http_get_start(a.net, &http, &sink);
+	run(20);
+	server = lace_tcp_accept(b.net, listener);
+	CHECK(server > 0);
+	CHECK_EQ(lace_tcp_send(b.net, server, answer, sizeof answer - 1), sizeof answer - 1);
+	run(20);
+	CHECK_EQ(lace_op_status(a.net, op), 2);
+	CHECK_EQ(lace_op_close(a.net, op), 0);
+	run(20);
+	CHECK(!(lace_tcp_status(b.net, server) & LACE_TCP_CLOSED));
+	CHECK_EQ(lace_stack_stop(a.net), 0);
+	CHECK(lace_poll(b.net, 16) > 0);
+	CHECK(lace_tcp_status(b.net, server) & LACE_TCP_CLOSED);
+	CHECK_EQ(lace_tcp_error(b.net, server), LACE_ECONNRESET);
+	down();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		{ "stale_connect", stale_connect }, { "untold_connect", untold_connect }, { "late_notify", late_notify },
 		{ "endless", endless }, { "nic_replaced", nic_replaced },
+		{ "waiting_http", waiting_http },
 	};
 
 	return wire_main(tests, sizeof tests / sizeof *tests, argc, argv);

@@ -687,6 +687,12 @@ impl<'a, H: Host> Engine<'a, H> {
         result.flatten().ok_or(Error::BadHandle)
     }
 
+    /// Ends the connections that wait for HTTP operations.
+    #[cfg(feature = "http")]
+    pub fn end_waiting(&mut self) {
+        self.shared.http.make_room(&mut self.tcp, &mut self.stack);
+    }
+
     /// Cancels an operation.
     ///
     /// # Errors

@@ -240,6 +240,8 @@ impl Core {
                 };
             }
         }
+        #[cfg(feature = "http")]
+        self.engine.end_waiting();
         #[cfg(feature = "tcp")]
         if self.engine.tcp.is_lending() {
             return false;

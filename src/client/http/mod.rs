@@ -219,8 +219,8 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Ends all connections that wait, at once: others need their places.
-    fn make_room<'t, H: Host>(&mut self, tcp: &mut Tcp<'t, H>, stack: &mut Stack<'t, H>) {
+    /// Ends all connections that wait, at once: others need their places, or the stack ends.
+    pub fn make_room<'t, H: Host>(&mut self, tcp: &mut Tcp<'t, H>, stack: &mut Stack<'t, H>) {
         self.until = Instant::NEVER;
         for job in self.jobs.iter_mut().filter(|job| job.until != Instant::NEVER) {
             job.until = Instant::NEVER;
