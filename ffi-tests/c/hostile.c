@@ -26,6 +26,13 @@ static void setup(struct wire *w)
 		w->driver.mac[5] = 8;
 }
 
+static void setup_all(struct wire *w)
+{
+	CHECK_EQ(lace_config_full(&w->config, sizeof w->config), 0);
+	w->config.operations = 9;
+	w->other_end = cross;
+}
+
 static void run(unsigned passes)
 {
 	while (passes--) {
@@ -269,12 +276,69 @@ static void waiting_http(void)
 	down();
 }
 
+/* A NIC that never has room again ends whatever wants to send, in time. */
+static void stuck_nic(void)
+{
+	static uint8_t readahead[2048];
+	struct lace_tftp_get get;
+	struct lace_tftp_put put;
+	struct lace_ping ping;
+	struct lace_http http;
+	struct lace_nfs nfs;
+	struct lace_dns dns;
+	struct lace_peer peer;
+	struct lace_sink sink;
+	struct lace_source source;
+	lace_op ops[9];
+	unsigned i, t;
+
+	memset(&peer, 0, sizeof peer);
+	peer.port = 80;
+	CHECK_EQ(lace_ping_init(&ping, sizeof ping), 0);
+	CHECK_EQ(lace_tftp_get_init(&get, sizeof get), 0);
+	CHECK_EQ(lace_tftp_put_init(&put, sizeof put), 0);
+	CHECK_EQ(lace_nfs_init(&nfs, sizeof nfs), 0);
+	CHECK_EQ(lace_http_init(&http, sizeof http), 0);
+	CHECK_EQ(lace_dns_init(&dns, sizeof dns), 0);
+	CHECK_EQ(lace_sink_discard(&sink, sizeof sink), 0);
+	CHECK_EQ(lace_source_memory(&source, sizeof source, readahead, sizeof readahead), 0);
+	peer.ip = ping.peer.ip = get.server.ip = put.server.ip = nfs.server.ip = b_ip;
+	get.path = put.path = nfs.path = "/x";
+	http.url = "http://10.0.0.8/";
+	dns.name = "a.example";
+	up();
+	wire_down(&a);
+	wire_bare(&a, setup_all);
+	CHECK_EQ(lace_addr_add(a.net, a.nic, &a_ip, 24), 0);
+	CHECK_EQ(lace_dns_set(a.net, &b_ip, 1), 0);
+	a.send_result = LACE_EAGAIN;
+	ops[0] = lace_ping_start(a.net, &ping);
+	ops[1] = lace_tftp_get_start(a.net, &get, &sink);
+	ops[2] = lace_tftp_put_start(a.net, &put, &source);
+	ops[3] = lace_file_open_start(a.net, &get, readahead, sizeof readahead);
+	ops[4] = lace_http_get_start(a.net, &http, &sink);
+	ops[5] = lace_nfs_mount_start(a.net, &nfs);
+	ops[6] = lace_tcp_connect_start(a.net, &peer, NULL, NULL, NULL);
+	ops[7] = lace_dns_start(a.net, &dns);
+	ops[8] = lace_dhcp_start(a.net, a.nic, NULL, NULL);
+	for (t = 0; t < 3000; t++) {
+		CHECK(lace_poll(a.net, 8) >= 0);
+		a.now += 100000;
+	}
+	for (i = 0; i < 9; i++) {
+		CHECK(ops[i] > 0);
+		CHECK_EQ(lace_op_status(a.net, ops[i]), LACE_ETIMEDOUT);
+		CHECK_EQ(lace_op_close(a.net, ops[i]), 0);
+	}
+	down();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		{ "stale_connect", stale_connect }, { "untold_connect", untold_connect }, { "late_notify", late_notify },
 		{ "endless", endless }, { "nic_replaced", nic_replaced },
-		{ "waiting_http", waiting_http },
+		{ "waiting_http", waiting_http }, { "stuck_nic", stuck_nic },
 	};
 
 	return wire_main(tests, sizeof tests / sizeof *tests, argc, argv);

@@ -100,7 +100,8 @@ tests! {
         who_asks_late_is_told_late = "late_notify",
         counts_that_no_stream_has_are_refused = "endless",
         a_connection_goes_on_over_another_nic = "nic_replaced",
-        a_waiting_http_connection_ends_with_the_stack = "waiting_http";
+        a_waiting_http_connection_ends_with_the_stack = "waiting_http",
+        a_nic_that_never_has_room_again_ends_operations_in_time = "stuck_nic";
     "inside":
         case_k02_every_call_of_streams_from_every_callback = "every_call",
         case_k02_streams_closed_from_every_callback = "closing",

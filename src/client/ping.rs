@@ -68,6 +68,8 @@ pub struct Statistics {
     pub total: Duration,
 }
 
+/// How long a NIC may have no room for a request, or to ask for the next hop.
+const STUCK: Duration = Duration::from_secs(10);
 /// Requests whose sending times are remembered at once.
 const REMEMBERED: usize = 8;
 
@@ -83,6 +85,8 @@ pub struct Ping<H: Host> {
     /// Sending times of the latest requests, by sequence number modulo the length; `None` once answered.
     sent_at: [Option<Instant>; REMEMBERED],
     next_send: Instant,
+    /// Since when the NIC has had no room for a request.
+    stuck: Option<Instant>,
     failed: Option<Error>,
 }
 
@@ -120,6 +124,7 @@ impl<H: Host> Ping<H> {
             statistics: Statistics::default(),
             sent_at: [None; REMEMBERED],
             next_send: Instant::ZERO,
+            stuck: None,
             failed: None,
         })
     }
@@ -212,6 +217,7 @@ impl<H: Host> Operation<H> for Ping<H> {
         }
         match self.send(cx, id) {
             Ok(()) => {
+                self.stuck = None;
                 let seq = self.statistics.sent as u16;
                 if let Some(slot) = self.remembered(seq) {
                     *slot = Some(now);
@@ -220,6 +226,9 @@ impl<H: Host> Operation<H> for Ping<H> {
                 let last = self.statistics.sent >= self.request.count;
                 self.next_send = now + if last { self.request.timeout } else { self.request.interval };
                 Step::Pending(self.next_send)
+            }
+            Err(e) if e.is_transient() && now.since(*self.stuck.get_or_insert(now)) >= STUCK => {
+                Step::Done(if answered > 0 { Ok(u64::from(answered)) } else { Err(Error::Timeout) })
             }
             // Woken when the neighbour is known or the NIC has room; asked again in a while in any case.
             Err(e) if e.is_transient() => Step::Pending(now + Duration::from_millis(100)),

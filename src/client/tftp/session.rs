@@ -35,6 +35,9 @@ const RING_FRAGMENTS: u16 = 16;
 /// First wait for the answer to a request while no round trip is known, and shortest wait when one is.
 const REQUEST_FIRST: Duration = Duration::from_millis(500);
 const REQUEST_FLOOR: Duration = Duration::from_millis(50);
+/// How long a NIC may have no room for a request, or to ask for the next hop, before that counts as one that was lost:
+/// longer than a next hop that does not answer is asked for.
+const STUCK: Duration = Duration::from_secs(5);
 /// Longest wait between two requests.
 const REQUEST_CAP: Duration = Duration::from_secs(4);
 
@@ -101,6 +104,8 @@ pub struct Session {
     /// When to act next without an answer.
     pub deadline: Instant,
     last_error: Option<Error>,
+    /// Since when the NIC has had no room for the request.
+    stuck: Option<Instant>,
     shrunk: u8,
     /// More was asked for than at first.
     grown: bool,
@@ -132,6 +137,7 @@ impl Session {
             interval: Duration::ZERO,
             deadline: Instant::ZERO,
             last_error: None,
+            stuck: None,
             shrunk: 0,
             grown: false,
             limit: 0,
@@ -286,6 +292,8 @@ impl Session {
                     cx.stack.stats.count(Counter::TftpRetransmit);
                 }
             }
+            // A NIC that never has room sends as little as one that fails.
+            Err(e) if e.is_transient() && now.since(*self.stuck.get_or_insert(now)) >= STUCK => {}
             // Woken when the neighbour is known or the NIC has room.
             Err(e) if e.is_transient() => return Ok(now + Duration::from_millis(100)),
             // The next hop or the link may come back within the budget.
@@ -294,6 +302,7 @@ impl Session {
             }
             Err(e) => return Err(e.into()),
         }
+        self.stuck = None;
         self.failures = self.failures.saturating_add(1);
         self.deadline = now + self.interval;
         // RFC 1123 §4.2.3.2: exponential backoff.
