@@ -48,7 +48,8 @@ pub struct Pass {
     pub empty: bool,
 }
 
-/// What is to be told of one frame.
+/// What is to be told of one frame. Filled in where it lies: a copy of it would cost a host whose `memcpy` goes byte by byte
+/// a thousand instructions a frame.
 struct Delivery {
     /// Names a reassembled datagram that is kept until it was told of.
     staged: Option<usize>,
@@ -57,6 +58,13 @@ struct Delivery {
 }
 
 impl Delivery {
+    const NOTHING: Delivery = Delivery { staged: None, datagram: None, hook: None };
+
+    /// As [`Self::NOTHING`], without writing all of it.
+    fn clear(&mut self) {
+        (self.staged, self.datagram, self.hook) = (None, None, None);
+    }
+
     /// Makes the upcalls.
     fn make(&self, net: &lace_stack) {
         if let Some((handler, datagram)) = &self.datagram
@@ -90,8 +98,8 @@ impl Core {
         self.engine.set_now(now);
     }
 
-    /// Takes a frame of the driver's. What is to be told of it, if anything.
-    fn take(&mut self, net: &lace_stack, nic: NicId, frame: &lace_frame) -> Option<Delivery> {
+    /// Takes a frame of the driver's. Whether anything is to be told of it: what, is in `delivery`, which was empty.
+    fn take(&mut self, net: &lace_stack, nic: NicId, frame: &lace_frame, delivery: &mut Delivery) -> bool {
         let (start, len) = (frame.data.cast::<u8>(), frame.len as usize);
         let at = start.addr();
         let end = at.saturating_add(len);
@@ -105,59 +113,72 @@ impl Core {
         if let Some(counter) = wrong {
             self.engine.stack.stats.count(Counter::RxFrames);
             self.engine.stack.stats.count(counter);
-            return None;
+            return false;
         }
         if net.stopping() == Stop::Ending {
-            return None;
+            return false;
         }
         // SAFETY: the driver lends `len` bytes until they are released, and leaves them unchanged until then.
         let bytes = unsafe { core::slice::from_raw_parts(start, len) };
         let outcome = self.engine.receive(nic, bytes, RxFlags::from_bits_truncate(frame.flags));
         if matches!(outcome.received, Received::Nothing) && outcome.hit.is_none() {
-            return None;
+            return false;
         }
-        Some(self.delivery(net, nic, &outcome, (start, len)))
+        self.deliver(net, nic, &outcome, (start, len), delivery);
+        true
     }
 
     /// Works out whom to tell what of the frame at `frame` (start and length).
-    fn delivery(&self, net: &lace_stack, nic: NicId, outcome: &Outcome<'_>, frame: (*const u8, usize)) -> Delivery {
-        let mut staged = None;
-        let datagram = match outcome.received {
+    fn deliver(
+        &self,
+        net: &lace_stack,
+        nic: NicId,
+        outcome: &Outcome<'_>,
+        frame: (*const u8, usize),
+        delivery: &mut Delivery,
+    ) {
+        match &outcome.received {
             Received::Datagram { socket, meta, payload } => {
                 let offset = payload.as_ptr().addr().wrapping_sub(frame.0.addr());
-                self.datagram(net, socket, &meta, frame, (offset, payload.len()))
+                self.deliver_datagram(net, *socket, meta, frame, (offset, payload.len()), delivery);
             }
             Received::Staged { socket, meta, index } => {
-                staged = Some(index);
-                let frame = self.engine.staged(index).map(|frame| (frame.as_ptr(), frame.len()));
-                let offset = HEADROOM + crate::wire::udp::HEADER_LEN;
-                frame.and_then(|frame| {
-                    self.datagram(net, socket, &meta, frame, (offset, frame.1.saturating_sub(offset)))
-                })
+                delivery.staged = Some(*index);
+                if let Some(frame) = self.engine.staged(*index) {
+                    let offset = HEADROOM + crate::wire::udp::HEADER_LEN;
+                    let payload = (offset, frame.len().saturating_sub(offset));
+                    self.deliver_datagram(net, *socket, meta, (frame.as_ptr(), frame.len()), payload, delivery);
+                }
             }
-            Received::Nothing => None,
-        };
-        let hook = outcome.hit.and_then(|hit| {
-            let handler = *self.hooks.get(hit.hook)?;
-            let handle = net.hooks.entries.get(hit.hook)?.handle();
-            Some((handler, lace_packet::of(handle, handle_of(net, nic), frame, (hit.at, hit.len))))
-        });
-        Delivery { staged, datagram, hook }
+            Received::Nothing => {}
+        }
+        if let Some(hit) = outcome.hit
+            && let Some(handler) = self.hooks.get(hit.hook)
+            && let Some(entry) = net.hooks.entries.get(hit.hook)
+        {
+            let packet = lace_packet::of(entry.handle(), handle_of(net, nic), frame, (hit.at, hit.len));
+            delivery.hook = Some((*handler, packet));
+        }
     }
 
     /// The datagram whose payload lies at `payload` (offset and length) of `frame`, with whom to tell.
-    fn datagram(
+    #[inline]
+    fn deliver_datagram(
         &self,
         net: &lace_stack,
         socket: Key,
         meta: &Meta,
         frame: (*const u8, usize),
         payload: (usize, usize),
-    ) -> Option<(Handler<lace_udp_handler>, lace_datagram)> {
-        let handler = *self.sockets.get(usize::from(socket.index))?;
-        let port = self.engine.udp.get(socket)?.local.port;
-        let handle = super::handle::pack(Kind::Udp, socket);
-        Some((handler, lace_datagram::of(net, handle, meta, port, frame, payload)))
+        delivery: &mut Delivery,
+    ) {
+        if let Some(handler) = self.sockets.get(usize::from(socket.index))
+            && let Some(known) = self.engine.udp.get(socket)
+        {
+            let handle = super::handle::pack(Kind::Udp, socket);
+            let datagram = lace_datagram::of(net, handle, meta, known.local.port, frame, payload);
+            delivery.datagram = Some((*handler, datagram));
+        }
     }
 
     /// Cancels the operation a handle names.
@@ -350,7 +371,8 @@ fn tell_news(net: &lace_stack) {
 
 /// Hands a frame to the stack at rest and makes the upcalls it leads to.
 pub(super) fn deliver(net: &lace_stack, nic: NicId, frame: &lace_frame) {
-    if let Some(delivery) = net.access(|core| core.take(net, nic, frame)) {
+    let mut delivery = Delivery::NOTHING;
+    if net.access(|core| core.take(net, nic, frame, &mut delivery)) {
         delivery.make(net);
     }
 }
@@ -364,6 +386,8 @@ struct Round {
     /// NICs in a row that had no more.
     idle: usize,
     stage: Stage,
+    /// Of the frame that was taken last.
+    delivery: Delivery,
 }
 
 /// Where a pass goes on.
@@ -400,7 +424,7 @@ enum Leave {
     /// To ask a NIC to push.
     Pump(*mut c_void, unsafe extern "C" fn(ctx: *mut c_void)),
     /// To make upcalls for a frame, or do what its taking has led to.
-    Tell(Option<Delivery>),
+    Tell,
 }
 
 impl Core {
@@ -450,11 +474,10 @@ impl Core {
                     break;
                 }
                 taken += 1;
-                let delivery = self.take(net, nic, &frame);
-                if delivery.is_some() || net.is_asked() {
+                if self.take(net, nic, &frame, &mut round.delivery) || net.is_asked() {
                     round.next(nics, given.saturating_add(taken), false);
                     round.stage = Stage::Lent(frame, calls);
-                    return Some(Leave::Tell(delivery));
+                    return Some(Leave::Tell);
                 }
                 calls.give_back(&frame);
             }
@@ -493,7 +516,7 @@ impl Round {
 /// One pass, between `begin` and `end`. At most `budget` frames, but whatever a `pump` pushes at once.
 pub(super) fn pass(net: &lace_stack, budget: u32) -> Pass {
     let most = budget.max(1);
-    let mut round = Round { left: most, at: 0, idle: 0, stage: Stage::Begin };
+    let mut round = Round { left: most, at: 0, idle: 0, stage: Stage::Begin, delivery: Delivery::NOTHING };
     while let Some(leave) = net.access(|core| core.go_on(net, &mut round)) {
         match leave {
             Leave::Pump(ctx, pump) => {
@@ -502,8 +525,10 @@ pub(super) fn pass(net: &lace_stack, budget: u32) -> Pass {
                 net.upcall(Upcall::Pump, || unsafe { pump(ctx) });
                 round.stage = Stage::Pushed(net.inputs.get().wrapping_sub(before));
             }
-            Leave::Tell(Some(delivery)) => delivery.make(net),
-            Leave::Tell(None) => {}
+            Leave::Tell => {
+                round.delivery.make(net);
+                round.delivery.clear();
+            }
         }
     }
     tell(net);
