@@ -35,10 +35,9 @@ fn u_boot(new: bool) -> PathBuf {
     DONE[usize::from(new)]
         .get_or_init(|| {
             let library = library();
-            let glue =
-                ["net-lace.c", "net-lace-load.c", "net-lace-ask.c"].map(|name| format!("c-examples/u-boot/{name}"));
-            let sources =
-                ["ffi-tests/ports/u-boot/test.c", "ffi-tests/ports/u-boot/board.c", &glue[0], &glue[1], &glue[2]];
+            let glue = ["", "-load", "-ask", "-http"].map(|part| format!("c-examples/u-boot/net-lace{part}.c"));
+            let mut sources = vec!["ffi-tests/ports/u-boot/test.c", "ffi-tests/ports/u-boot/board.c"];
+            sources.extend(glue.iter().map(String::as_str));
             let args = [
                 "-std=gnu11",
                 "-Wno-pedantic",
