@@ -1,4 +1,4 @@
-//! Trails: what is the same for every fragment of a datagram, checked once. What [`crate::udp::lane`] is for whole
+//! Trails: what is the same for every fragment of a datagram, checked once. What a lane of UDP sockets is for whole
 //! datagrams: of the fragments behind the first that was looked at, only lengths, offset and checksum are.
 //!
 //! A trail holds until anything changes that decided whom the packet is for, and as long as its datagram has its slot:
