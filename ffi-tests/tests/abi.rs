@@ -17,6 +17,7 @@ fn program(name: &'static str) -> PathBuf {
     static INSIDE: OnceLock<PathBuf> = OnceLock::new();
     static SENDFILE: OnceLock<PathBuf> = OnceLock::new();
     static MISUSE: OnceLock<PathBuf> = OnceLock::new();
+    static CHAOS: OnceLock<PathBuf> = OnceLock::new();
     let cell = match name {
         "flow" => &FLOW,
         "reenter" => &REENTER,
@@ -26,13 +27,18 @@ fn program(name: &'static str) -> PathBuf {
         "hostile" => &HOSTILE,
         "inside" => &INSIDE,
         "sendfile" => &SENDFILE,
+        "chaos" => &CHAOS,
         _ => &MISUSE,
     };
     cell.get_or_init(|| {
         let library = library();
         let source = format!("ffi-tests/c/{name}.c");
+        let mut sources = vec![source.as_str(), "ffi-tests/c/wire.c"];
+        if name == "chaos" {
+            sources.extend(["ffi-tests/c/chaos_calls.c", "ffi-tests/c/chaos_clients.c", "ffi-tests/c/chaos_host.c"]);
+        }
         let args = ["-Iffi-tests/c", library.to_str().expect("UTF-8")];
-        compile(&format!("abi_{name}"), &[&source, "ffi-tests/c/wire.c"], &args)
+        compile(&format!("abi_{name}"), &sources, &args)
     })
     .clone()
 }
@@ -40,6 +46,12 @@ fn program(name: &'static str) -> PathBuf {
 /// Runs one test of a program.
 #[track_caller]
 fn run(name: &'static str, test: &str) {
+    run_args(name, &[test]);
+}
+
+/// Runs a program, under valgrind where there is one.
+#[track_caller]
+fn run_args(name: &'static str, args: &[&str]) {
     let program = program(name);
     let valgrind = Command::new("valgrind").arg("--version").output().is_ok_and(|o| o.status.success());
     let mut command = if valgrind {
@@ -50,9 +62,9 @@ fn run(name: &'static str, test: &str) {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "valgrind is missing");
         Command::new(program)
     };
-    let out = command.arg(test).output().expect("the program starts");
+    let out = command.args(args).output().expect("the program starts");
     let said = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{name} {test}: {}\n{said}", out.status);
+    assert!(out.status.success(), "{name} {args:?}: {}\n{said}", out.status);
 }
 
 /// One test function for each test of a C program.
@@ -139,6 +151,59 @@ tests! {
         case_e05_frames_and_sinks_at_every_alignment = "alignments",
         case_k01_the_same_trace_across_the_clocks_wrap = "clock_wraps",
         case_k01_a_clock_that_stands_or_jumps = "clock_stands";
+}
+
+/// Random calls for some seeds, at full speed.
+#[track_caller]
+fn chaos(seeds: std::ops::RangeInclusive<u32>, steps: u32) {
+    let program = program("chaos");
+    for seed in seeds {
+        let args = [seed.to_string(), steps.to_string()];
+        let out = Command::new(&program).args(&args).output().expect("the program starts");
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "chaos {args:?}: {}\n{said}", out.status);
+    }
+}
+
+/// The lowest three bits of a seed choose the kind of NIC, and whether the stacks are stopped in the midst or let end.
+#[test]
+fn random_calls_leave_everything_free() {
+    chaos(1..=8, 40_000);
+}
+
+#[test]
+fn random_calls_touch_no_memory_but_theirs() {
+    for seed in ["11", "16"] {
+        run_args("chaos", &[seed, "800"]);
+    }
+}
+
+#[test]
+#[ignore = "takes a minute: the long run"]
+fn random_calls_of_many_seeds_leave_everything_free() {
+    chaos(1000..=1999, 40_000);
+    chaos(1..=8, 1_000_000);
+}
+
+/// Every function of the header that takes a stack is among the random calls, but the one that ends it.
+#[test]
+fn random_calls_know_the_whole_header() {
+    let out = Command::new(program("chaos")).arg("names").output().expect("the program starts");
+    assert!(out.status.success());
+    let names = String::from_utf8(out.stdout).expect("ASCII");
+    let header =
+        std::fs::read_to_string(bootlace_lab::programs::root().join("include/bootlace.h")).expect("the header");
+    let functions: Vec<&str> = header
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()))
+        .filter_map(|line| line.split_once("(lace_stack *net"))
+        .filter_map(|(before, _)| before.rsplit([' ', '*']).next())
+        .collect();
+    assert!(functions.len() > 100, "{functions:?}");
+    for function in functions {
+        let known = function == "lace_stack_stop" || names.lines().any(|name| name == function);
+        assert!(known, "{function} is missing in ffi-tests/c/chaos_calls.c or chaos_clients.c");
+    }
 }
 
 /// Compiles a source against the header alone.
