@@ -48,6 +48,8 @@ static int64_t source_map(void *ctx, uint64_t offset, uint32_t len, const void *
 	if (storm(60))
 		return LACE_EIO;
 	if (storm(60))
+		return 0; /* The file is shorter than was said. */
+	if (storm(60))
 		return *page = NULL, len;
 	if (storm(60))
 		return *page = w->memory, len;
