@@ -388,7 +388,16 @@ impl<'a, H: Host> Connection<'a, H> {
         let has_ack = flags.contains(Flags::ACK);
         if has_ack && segment.ack() != Pos::DATA.seq(self.iss) {
             cx.stack.stats.count(Counter::DropTcpUnacceptable);
-            return if flags.contains(Flags::RST) { Verdict::Done } else { Verdict::Reset(segment.ack()) };
+            if flags.contains(Flags::RST) {
+                return Verdict::Done;
+            }
+            if self.syns == 1 {
+                // The peer remembers a connection from before this host began anew; the reset ends it, and the SYN that
+                // follows need not wait for its timer (RFC 9293 §3.5.1, figure 9). Once: who forges this gets no flood.
+                self.due = Due::Syn;
+                self.ready = true;
+            }
+            return Verdict::Reset(segment.ack());
         }
         if flags.contains(Flags::RST) {
             if has_ack {

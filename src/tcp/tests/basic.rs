@@ -67,7 +67,12 @@ fn a_half_open_peer_is_reset() {
     // RFC 9293 §3.5.1, figure 9: the peer acknowledges something old.
     rig.send(A, 300, 100, &[]);
     let sent = rig.sent();
-    assert_eq!((sent.len(), sent[0].flags, sent[0].seq), (1, R, syn.seq + 100));
+    assert_eq!((sent[0].flags, sent[0].seq), (R, syn.seq + 100));
+    // The old connection is gone: the SYN goes again at once.
+    assert_eq!((sent.len(), sent[1].flags, sent[1].seq), (2, S, syn.seq));
+    // Whoever goes on so gets a reset each time, but no more SYNs than the timer sends.
+    rig.send(A, 300, 100, &[]);
+    assert_eq!(rig.sent().iter().map(|s| s.flags).collect::<Vec<_>>(), [R]);
     assert_eq!(rig.node.tcp.info(key).unwrap().state, State::SynSent);
     rig.send_with(SA, 0, 1, &[], full(1000, None, false));
     assert_eq!(rig.node.tcp.info(key).unwrap().state, State::Established);
