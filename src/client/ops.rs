@@ -305,10 +305,21 @@ impl<'a, H: Host> Ops<'a, H> {
         };
         let before = op.wants_progress.then_some(*cx.progress);
         let result = handler(&mut op.client, &mut cx);
-        let step = each_client!(&mut op.client, c => c.poll(&mut cx));
+        let step = Self::poll_client(&mut op.client, &mut cx);
         let moved = before.is_some_and(|before| before != op.progress);
         self.settle(index, around, step, moved);
         Some(result)
+    }
+
+    /// Out of line: `call` is in a dozen places, and the clients' code is not to be in each. Nor is the frame of one client
+    /// to be on the stack of another.
+    #[inline(never)]
+    fn poll_client(client: &mut Client<H>, cx: &mut Cx<'_, 'a, H>) -> Step {
+        #[inline(never)]
+        fn poll<'a, H: Host, C: Operation<H>>(client: &mut C, cx: &mut Cx<'_, 'a, H>) -> Step {
+            client.poll(cx)
+        }
+        each_client!(client, c => poll(c, cx))
     }
 
     /// Gives the operation in slot `index` a datagram that came whole, for the short way that some clients have. `false`:
