@@ -2,10 +2,7 @@
  * A boot, as far as a machine without network can have one: an address by DHCP, a ping, a file by TFTP, against servers
  * made of arithmetic (peer.c). Received frames lie at every alignment in turn. Time is counted, not measured.
  */
-#include "peer.h"
-#include "runtime.h"
-
-#include <bootlace.h>
+#include "host.h"
 
 #ifdef __ARM_ARCH_6M__ /* a board of 16 KiB */
 #define FILE_SIZE 20000
@@ -18,68 +15,6 @@ static uint8_t memory[FILE_SIZE + 64];
 
 static uint8_t arena[ARENA] LACE_ALIGNED;
 static struct peer peer;
-static uint64_t now;
-static uint32_t chance = 12345;
-static int failures;
-
-static void expect(int good, const char *what, int64_t value)
-{
-	if (good)
-		return;
-	failures++;
-	bare_print("FAIL ");
-	bare_print(what);
-	bare_print(value < 0 ? " -" : " ");
-	bare_print_number((uint64_t)(value < 0 ? -value : value));
-	bare_print("\n");
-}
-
-static uint64_t now_us(void *ctx)
-{
-	(void)ctx;
-	return now += 20;
-}
-
-static uint32_t random_bits(void *ctx)
-{
-	(void)ctx;
-	chance ^= chance << 13;
-	chance ^= chance >> 17;
-	return chance ^= chance << 5;
-}
-
-static void idle(void *ctx, uint32_t max_us)
-{
-	(void)ctx;
-	now += max_us;
-}
-
-static int nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
-{
-	(void)token;
-	expect(n == 1, "one span without gather", n);
-	peer_take(ctx, spans->data, spans->len);
-	return 0;
-}
-
-static int nic_recv(void *ctx, struct lace_frame *frame)
-{
-	size_t length;
-	const uint8_t *data = peer_next(ctx, &length);
-
-	if (!data)
-		return 0;
-	frame->data = data;
-	frame->len = (uint32_t)length;
-	frame->flags = 0;
-	return 1;
-}
-
-static void nic_release(void *ctx, const struct lace_frame *frame)
-{
-	(void)ctx;
-	(void)frame;
-}
 
 /* A sink that looks at each byte and keeps none. */
 struct look {
@@ -97,16 +32,6 @@ static int64_t look_at(void *ctx, uint64_t offset, const void *data, uint32_t le
 		look->wrong += bytes[i] != peer_byte((uint32_t)offset + i);
 	look->next = offset + len;
 	return len;
-}
-
-/* Runs an operation to its end. */
-static int64_t finish(struct lace_stack *net, lace_op op)
-{
-	int64_t result = lace_op_wait(net, op);
-
-	if (op > 0)
-		expect(lace_op_close(net, op) == 0, "close", op);
-	return result;
 }
 
 static int64_t fetch(struct lace_stack *net, const struct lace_sink *sink, uint16_t blksize, uint16_t windowsize)
@@ -147,8 +72,8 @@ int bare_main(void)
 
 	lace_nic_init(&nic, sizeof nic);
 	nic.ctx = &peer;
-	nic.send = nic_send;
-	nic.recv = nic_recv;
+	nic.send = peer_nic_send;
+	nic.recv = peer_nic_recv;
 	nic.release = nic_release;
 	nic.mac[0] = 0x52;
 	nic.mac[5] = 1;

@@ -2,87 +2,15 @@
  * NFS: an export is mounted, a file looked up and read by UDP into memory at odd addresses, in READs of one frame and of many
  * fragments, last one first, and with losses; against a server made of arithmetic. Received frames lie at every alignment.
  */
+#define HOST_SEED 777
+#include "host.h"
 #include "nfs_server.h"
-#include "runtime.h"
-
-#include <bootlace.h>
 
 #define FILE_SIZE 300007
 
 static uint8_t arena[65536] LACE_ALIGNED;
 static uint8_t memory[FILE_SIZE + 16];
 static struct peer peer;
-static uint64_t now;
-static uint32_t chance = 777;
-static int failures;
-
-static void expect(int good, const char *what, int64_t value)
-{
-	if (good)
-		return;
-	failures++;
-	bare_print("FAIL ");
-	bare_print(what);
-	bare_print(value < 0 ? " -" : " ");
-	bare_print_number((uint64_t)(value < 0 ? -value : value));
-	bare_print("\n");
-}
-
-static uint64_t now_us(void *ctx)
-{
-	(void)ctx;
-	return now += 20;
-}
-
-static uint32_t random_bits(void *ctx)
-{
-	(void)ctx;
-	chance ^= chance << 13;
-	chance ^= chance >> 17;
-	return chance ^= chance << 5;
-}
-
-static void idle(void *ctx, uint32_t max_us)
-{
-	(void)ctx;
-	now += max_us;
-}
-
-static int nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
-{
-	(void)token;
-	expect(n == 1, "one span without gather", n);
-	peer_take(ctx, spans->data, spans->len);
-	return 0;
-}
-
-static int nic_recv(void *ctx, struct lace_frame *frame)
-{
-	size_t length;
-	const uint8_t *data = peer_next(ctx, &length);
-
-	if (!data)
-		return 0;
-	frame->data = data;
-	frame->len = (uint32_t)length;
-	frame->flags = 0;
-	return 1;
-}
-
-static void nic_release(void *ctx, const struct lace_frame *frame)
-{
-	(void)ctx;
-	(void)frame;
-}
-
-static int64_t finish(struct lace_stack *net, lace_op op)
-{
-	int64_t result = lace_op_wait(net, op);
-
-	if (op > 0)
-		expect(lace_op_close(net, op) == 0, "close", op);
-	return result;
-}
 
 static int64_t fetch(struct lace_stack *net, const struct lace_mount *mount, const char *path, unsigned at, uint32_t read_size)
 {
@@ -136,8 +64,8 @@ int bare_main(void)
 		return 1;
 	lace_nic_init(&nic, sizeof nic);
 	nic.ctx = &peer;
-	nic.send = nic_send;
-	nic.recv = nic_recv;
+	nic.send = peer_nic_send;
+	nic.recv = peer_nic_recv;
 	nic.release = nic_release;
 	nic.mac[0] = 0x52;
 	nic.mac[5] = 1;

@@ -2,10 +2,9 @@
  * TCP both ways, between two stacks of one program: files from memory, from a callback that fills and from one that lends, into
  * regions at odd addresses and through rings, in both directions at once, then with losses. Frames lie at every alignment.
  */
-#include "peer.h"
-#include "runtime.h"
-
-#include <bootlace.h>
+#define HOST_TICK 5
+#define HOST_SEED 99
+#include "host.h"
 
 #define FILE_SIZE 300007u
 #define BACK_SIZE 40001u
@@ -24,36 +23,8 @@ struct end {
 static struct end ends[2];
 static uint8_t memory[FILE_SIZE + 16];
 static uint8_t source[FILE_SIZE + 8];
-static uint64_t now;
-static uint32_t chance = 99, lose, seen, lost;
+static uint32_t lose, seen, lost;
 static unsigned pages;
-static int failures;
-
-static void expect(int good, const char *what, int64_t value)
-{
-	if (good)
-		return;
-	failures++;
-	bare_print("FAIL ");
-	bare_print(what);
-	bare_print(value < 0 ? " -" : " ");
-	bare_print_number((uint64_t)(value < 0 ? -value : value));
-	bare_print("\n");
-}
-
-static uint64_t now_us(void *ctx)
-{
-	(void)ctx;
-	return now += 5;
-}
-
-static uint32_t random_bits(void *ctx)
-{
-	(void)ctx;
-	chance ^= chance << 13;
-	chance ^= chance >> 17;
-	return chance ^= chance << 5;
-}
 
 static int nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
 {
@@ -94,12 +65,6 @@ static int nic_recv(void *ctx, struct lace_frame *frame)
 	end->first = (end->first + 1) % RING;
 	end->count--;
 	return 1;
-}
-
-static void nic_release(void *ctx, const struct lace_frame *frame)
-{
-	(void)ctx;
-	(void)frame;
 }
 
 static void up(struct end *end, unsigned number)

@@ -320,7 +320,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// Whether the slot can be used for another connection.
     pub(super) fn is_free(&self) -> bool {
-        self.state == State::Closed && self.orphan && !self.tx.queue.has_pages() && !self.tx.queue.has_kept_files()
+        self.state == State::Closed && self.orphan && !self.tx.queue.is_held()
     }
 
     /// Ends the connection: nothing is sent or received again.

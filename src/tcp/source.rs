@@ -528,9 +528,10 @@ impl<'a, H: Host> SendQueue<'a, H> {
         }
     }
 
-    /// Whether the result of any file will be taken.
-    pub fn has_kept_files(&self) -> bool {
-        self.files.iter().any(|f| f.kept)
+    /// Whether something of it is still wanted when its connection is over: a frame carries a lent page, or the result of
+    /// a file will be taken.
+    pub fn is_held(&self) -> bool {
+        self.has_pages() || self.files.iter().any(|f| f.kept)
     }
 }
 

@@ -203,8 +203,8 @@ impl<'a, H: Host> Table<'a, H> {
             return Some((index(at)?, false));
         }
         let resting = |slot: &&TcpSlot<'a, H>| {
-            let (conn, queue) = (&slot.conn, &slot.conn.tx.queue);
-            conn.orphan && conn.state == State::TimeWait && !queue.has_pages() && !queue.has_kept_files()
+            let conn = &slot.conn;
+            conn.orphan && conn.state == State::TimeWait && !conn.tx.queue.is_held()
         };
         let oldest = self.slots.iter().filter(resting).min_by_key(|slot| slot.conn.state_at)?;
         Some((oldest.conn.index, true))
@@ -215,7 +215,7 @@ impl<'a, H: Host> Table<'a, H> {
     pub(super) fn parting(&self) -> Option<u16> {
         let may = |slot: &&TcpSlot<'a, H>| {
             let (conn, queue) = (&slot.conn, &slot.conn.tx.queue);
-            let told = conn.tx.una >= queue.end() && !queue.has_pages() && !queue.has_kept_files();
+            let told = conn.tx.una >= queue.end() && !queue.is_held();
             conn.orphan && conn.state != State::Closed && told
         };
         self.slots.iter().filter(may).min_by_key(|slot| (slot.conn.state_at, slot.age)).map(|slot| slot.conn.index)

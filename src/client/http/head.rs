@@ -42,7 +42,7 @@ pub struct Head {
 
 /// Calls `with` on a head that was parsed. Out of line: its table of fields is not to lie under what a transfer calls.
 #[inline(never)]
-fn parsed<R>(bytes: &[u8], with: impl FnOnce(&httparse::Response<'_, '_>) -> R) -> Result<R, Fault> {
+fn parsed<'h, R>(bytes: &'h [u8], with: impl FnOnce(&httparse::Response<'_, 'h>) -> R) -> Result<R, Fault> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut response = httparse::Response::new(&mut fields);
     match response.parse(bytes) {
@@ -53,15 +53,10 @@ fn parsed<R>(bytes: &[u8], with: impl FnOnce(&httparse::Response<'_, '_>) -> R) 
 }
 
 /// The value of the first field `name` of a head, as it came.
-#[inline(never)]
 pub fn field<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
-    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
-    let mut response = httparse::Response::new(&mut fields);
-    match response.parse(head) {
-        Ok(httparse::Status::Complete(_)) => {}
-        _ => return None,
-    }
-    response.headers.iter().find(|f| same(f.name.as_bytes(), name)).map(|f| f.value)
+    let value =
+        |r: &httparse::Response<'_, 'h>| r.headers.iter().find(|f| same(f.name.as_bytes(), name)).map(|f| f.value);
+    parsed(head, value).ok().flatten()
 }
 
 /// The words that follow the status code of a head.
