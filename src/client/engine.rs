@@ -355,6 +355,10 @@ impl<'a, H: Host> Engine<'a, H> {
             let verdict = self.stack.landing.more(&piece);
             return Outcome { received: self.receive_verdict(verdict), hit: None };
         }
+        #[cfg(feature = "tcp")]
+        if self.tcp.take(&mut self.stack, nic, frame, flags) {
+            return Outcome { received: Received::Nothing, hit: None };
+        }
         self.receive_any(nic, frame, flags)
     }
 

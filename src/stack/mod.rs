@@ -30,6 +30,7 @@ pub mod route;
 mod staging;
 pub mod stats;
 pub mod trail;
+pub mod train;
 pub mod way;
 
 use crate::storage::host::{Host, LogEvent};

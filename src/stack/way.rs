@@ -1,6 +1,7 @@
 //! Ways: what is the same for every packet of a flow, found once: interface, hardware addresses, Ethernet and IPv4 header
 //! but for length, identification and checksum. A stream sends thousands of packets one way; each costs it a few words
-//! of header here. A way is found anew every second, so that routes, neighbours and addresses that change are seen.
+//! of header here. A way is found anew when routes, neighbours, addresses or path MTUs have changed, and every second, so
+//! that a neighbour that is used stays known.
 
 use super::Stack;
 use super::egress::{self, Fill, MAX_BODY, MAX_HEADERS, TxError, copy_out, copy_spans, sum_spans};
@@ -51,13 +52,45 @@ pub struct Way {
     /// What a checksum of zero is sent as.
     zero: [u8; 2],
     room: u16,
+    /// That of the stack when the way was found.
+    version: u32,
 }
 
 impl Way {
-    /// Whether the way may be used at `now`.
+    /// The interface.
     #[inline]
-    pub fn is_valid(&self, now: Instant) -> bool {
-        now < self.until
+    pub(super) fn nic(&self) -> NicId {
+        self.nic
+    }
+
+    /// All bytes before the transport header; length, identification and checksum are zero.
+    #[inline]
+    pub(super) fn head(&self) -> &[u8] {
+        self.head.get(..usize::from(self.head_len)).unwrap_or_default()
+    }
+
+    /// Sum of the IPv4 header.
+    #[inline]
+    pub(super) fn ip(&self) -> Sum {
+        self.ip
+    }
+
+    /// Sum of the pseudo header without its length.
+    #[inline]
+    pub(super) fn pseudo(&self) -> Sum {
+        self.pseudo
+    }
+
+    /// What a checksum of zero is sent as.
+    #[inline]
+    pub(super) fn zero(&self) -> [u8; 2] {
+        self.zero
+    }
+
+    /// Largest transport header and payload, in bytes.
+    #[inline]
+    pub(super) fn room(&self) -> u16 {
+        self.room
     }
 }
 
@@ -187,7 +220,14 @@ impl<'a, H: Host> Stack<'a, H> {
             // RFC 768: an all-zero field means "no checksum", so a computed zero goes as ones.
             zero: if flow.protocol == Protocol::UDP { [0xff; 2] } else { [0; 2] },
             room: mtu.saturating_sub(ipv4::HEADER_LEN as u16),
+            version: self.version(),
         })
+    }
+
+    /// Whether a way may still be used: nothing that it was found by has changed, and it is not too old.
+    #[inline]
+    pub fn is_valid(&self, way: &Way) -> bool {
+        way.version == self.version() && self.now < way.until
     }
 
     /// Sends a packet along a way that is valid: transport header `l4`, whose checksum goes to `sum_at`, and `load`.
@@ -356,7 +396,9 @@ mod tests {
         for frame in rig.sent() {
             assert!(Sum::of(&frame[14..34]).holds());
         }
-        assert!(way.is_valid(rig.now()) && !way.is_valid(rig.now() + VALID));
+        assert!(rig.engine.stack.is_valid(&way));
+        rig.engine.stack.now += VALID;
+        assert!(!rig.engine.stack.is_valid(&way));
         rig.engine.stack.set_link(rig.nic, false);
         let down = rig.engine.stack.send_along(&way, &header(), 16, Load::Spans(&[]), Token(0));
         assert_eq!(down, Err(TxError::NetworkDown));

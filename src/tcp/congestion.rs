@@ -164,7 +164,7 @@ impl Congestion {
     /// is nearly full: acknowledgements that follow closely over half a round trip (the train of HyStart, as Linux has it),
     /// and a round whose shortest time has grown (RFC 9406 §4.2). One makes growth conservative, both end slow start.
     #[inline]
-    pub fn on_sample(&mut self, now: Instant, sample: Duration, smallest: Duration, una: Pos, nxt: Pos) {
+    pub fn on_sample(&mut self, now: Instant, sample: Duration, smallest: Duration, una: Pos, nxt: Pos, times: u8) {
         if !self.in_slow_start() {
             return;
         }
@@ -196,7 +196,7 @@ impl Congestion {
             }
         }
         start.current = start.current.min(sample);
-        start.samples = start.samples.saturating_add(1);
+        start.samples = start.samples.saturating_add(times);
         if start.samples < SAMPLES || start.last == Duration::MAX {
             return;
         }
@@ -469,7 +469,7 @@ mod tests {
             let nxt = una + u64::from(c.window());
             for _ in 0..c.window() / MSS {
                 una += u64::from(MSS);
-                c.on_sample(at(now), Duration::from_millis(delay), Duration::from_millis(100), una, nxt);
+                c.on_sample(at(now), Duration::from_millis(delay), Duration::from_millis(100), una, nxt, 1);
                 now += 3;
                 c.on_ack(at(0), MSS, None);
             }
@@ -489,6 +489,7 @@ mod tests {
                 Duration::from_millis(100),
                 Pos::DATA + n * 1000,
                 Pos::DATA + (n + 100) * 1000,
+                1,
             );
         }
         assert!(c.in_slow_start() && c.start.conservative == 0, "jitter does not end it");

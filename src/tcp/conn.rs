@@ -335,6 +335,7 @@ impl<'a, H: Host> Connection<'a, H> {
         self.tx.una = self.tx.queue.end();
         self.tx.nxt = self.tx.una;
         self.tx.fin = false;
+        self.tx.take_heard();
         self.tx.board.reset(self.tx.una);
         for timer in [
             &mut self.tx.rto_at,

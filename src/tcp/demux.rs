@@ -3,6 +3,7 @@
 
 use super::Tcp;
 use super::conn::{Context, Due, Limit, State};
+use super::lane::Lane;
 use super::send::emit_header;
 use super::seq::Pos;
 use super::state::Verdict;
@@ -10,17 +11,38 @@ use crate::stack::Stack;
 use crate::stack::egress::{Packet as Outgoing, pseudo_header};
 use crate::stack::icmp::{ErrorKind, IcmpError};
 use crate::stack::ingress::Packet;
-use crate::stack::interface::Cast;
+use crate::stack::interface::{Cast, NicId};
 use crate::stack::stats::Counter;
 use crate::storage::checksum::Sum;
 use crate::storage::error::Error;
-use crate::storage::host::{Endpoint, Host, Token};
+use crate::storage::host::{Endpoint, Host, RxFlags, Token};
 use crate::storage::slots::Key;
 use crate::wire::icmpv4::Unreachable;
 use crate::wire::ipv4::Protocol;
 use crate::wire::tcp::{Flags, Options, Repr, Segment, SeqNumber};
 
 impl<'a, H: Host> Tcp<'a, H> {
+    /// Takes a frame that is the next of the connection whose segments came last, if it is what was expected of that: the
+    /// whole way of a segment in one place. `false`: it is not, and nothing has changed.
+    #[inline]
+    pub fn take(&mut self, stack: &mut Stack<'a, H>, nic: NicId, frame: &[u8], flags: RxFlags) -> bool {
+        let Some(lane) = &self.lane else { return false };
+        let Some(bytes) = lane.take(stack.version(), nic, frame, flags) else { return false };
+        let Ok(segment) = Segment::parse(bytes) else { return false };
+        let key = lane.key;
+        let Some(conn) = self.table.get_mut(key) else { return false };
+        let mut cx = Context { stack, pages: &mut self.pages, time_wait: self.time_wait };
+        if !conn.receive_expected(&mut cx, flags.contains(RxFlags::L4_SUM_OK), bytes.len(), &segment) {
+            return false;
+        }
+        let settles = conn.attention | conn.rx.ack_now;
+        stack.stats.count(Counter::RxFrames);
+        if settles {
+            self.settle(stack, key.index);
+        }
+        true
+    }
+
     /// A TCP segment came.
     #[inline]
     pub fn receive(&mut self, stack: &mut Stack<'a, H>, packet: &Packet<'_>) {
@@ -33,6 +55,7 @@ impl<'a, H: Host> Tcp<'a, H> {
             self.receive_unknown(stack, packet, &segment);
             return;
         };
+        self.find_lane(stack, index, packet);
         let Some(slot) = self.table.at_mut(index) else { return };
         let mut cx = Context { stack, pages: &mut self.pages, time_wait: self.time_wait };
         let verdict = slot.conn.receive(&mut cx, packet, &segment);
@@ -43,6 +66,17 @@ impl<'a, H: Host> Tcp<'a, H> {
             Verdict::Done => {}
             Verdict::Reset(seq) => self.reset(stack, packet, &segment, Some(seq)),
             Verdict::Reopen => self.reopen(stack, index, packet, &segment),
+        }
+    }
+
+    /// Remembers what the frames of a connection look like of which a second segment comes in a row.
+    #[inline]
+    fn find_lane(&mut self, stack: &Stack<'a, H>, index: u16, packet: &Packet<'_>) {
+        let Some(key) = self.table.key(index) else { return };
+        if self.candidate.replace(key) == Some(key)
+            && let Some(interface) = stack.interface(packet.nic)
+        {
+            self.lane = Lane::of(interface, packet, key, stack.version());
         }
     }
 
@@ -205,6 +239,7 @@ impl<'a, H: Host> Tcp<'a, H> {
         let Some(index) = found else { return false };
         let Some(slot) = self.table.at_mut(index) else { return false };
         let conn = &mut slot.conn;
+        conn.take_acks(&mut self.pages);
         let now = stack.now;
         // RFC 5927 §4.1: only what is in flight can have been reported.
         let seq = conn.tx.una.near(conn.iss, SeqNumber(u32::from_be_bytes(error.rest)));

@@ -19,6 +19,8 @@ use crate::wire::tcp::{Flags, HEADER_LEN, MAX_HEADER_LEN, Options, Repr, Timesta
 
 /// Where the checksum lies in a header.
 const SUM_AT: usize = 16;
+/// Where the sequence number does.
+const SEQ_AT: usize = 4;
 /// Segments a connection sends in one turn, before others have theirs.
 pub(super) const BURST: usize = 16;
 
@@ -49,9 +51,20 @@ enum Stop {
 impl<'a, H: Host> Connection<'a, H> {
     /// Sends what may be sent, up to a turn's worth.
     pub(super) fn output(&mut self, cx: &mut Context<'_, 'a, H>) -> Flow {
+        self.take_acks(cx.pages);
         self.tx.limited = false;
         // An obstacle in the source may make another choice necessary once or twice; the budget bounds that too.
-        for _ in 0..BURST {
+        let mut left = BURST;
+        while left > 0 {
+            left = left.saturating_sub(match self.output_train(cx, left) {
+                Ok(count) => count,
+                Err(Stop::Busy) => return Flow::Busy,
+                Err(_) => 0,
+            });
+            if left == 0 {
+                break;
+            }
+            left = left.saturating_sub(1);
             match self.output_one(cx) {
                 Ok(true) => {}
                 Ok(false) => return Flow::Idle,
@@ -64,6 +77,65 @@ impl<'a, H: Host> Connection<'a, H> {
         // Stopped by the turn, not by a want of data: the window may grow.
         self.tx.limited = true;
         Flow::More
+    }
+
+    /// Sends full segments of new data behind each other, at most `most`, from one look at the connection; how many. What
+    /// is not as usual is left to [`Self::output_one`].
+    #[inline]
+    fn output_train(&mut self, cx: &mut Context<'_, 'a, H>, most: usize) -> Result<usize, Stop> {
+        if self.due != Due::Nothing || !self.state.sends() || self.tx.una == self.tx.nxt || self.rx.has_sack() {
+            return Ok(0);
+        }
+        let room = self.room(self.stamp_len());
+        match self.tx.full_segments(room, most) {
+            0 | 1 => Ok(0),
+            count => self.send_train(cx, room, count),
+        }
+    }
+
+    fn send_train(&mut self, cx: &mut Context<'_, 'a, H>, room: u32, count: usize) -> Result<usize, Stop> {
+        let Context { stack, pages, .. } = cx;
+        let len = room as usize;
+        let start = self.tx.nxt;
+        // Whatever stands in the way of a train is met, and dealt with, by the next single segment.
+        if self.find_way(stack).is_err() || self.tx.queue.span(pages, start, len).is_none() {
+            return Ok(0);
+        }
+        let edge = self.rx.edge;
+        let mut header = self.header(stack.now, start, Flags::ACK);
+        if let Some(seq) = header.bytes.get_mut(SEQ_AT..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+            *seq = [0; 4];
+        }
+        let train = self.way.as_ref().and_then(|way| stack.train(way, header.bytes(), SUM_AT, SEQ_AT, len).ok());
+        let Some(mut train) = train else {
+            self.rx.take_back(edge);
+            return Ok(0);
+        };
+        let keeps = stack.keeps_spans(self.nic);
+        let (mut sent, mut at, mut busy) = (0usize, start, false);
+        while sent < count {
+            let Some((span, token)) = self.tx.queue.span(pages, at, len) else { break };
+            match stack.send_in_train(&mut train, at.seq(self.iss).0.to_be_bytes(), span, token) {
+                Ok(()) if keeps && token != Token(0) => pages.lend(token),
+                // A frame that is lost is sent.
+                Ok(()) | Err(TxError::Failed(_)) => {}
+                Err(error) => {
+                    busy = error == TxError::Busy;
+                    break;
+                }
+            }
+            sent = sent.saturating_add(1);
+            at += u64::from(room);
+        }
+        if sent > 0 {
+            let len = usize::try_from(at.since(start)).unwrap_or(0);
+            self.rx.acked();
+            let all = Choice { at: start, len, fin: false, again: false };
+            self.tx.sent(stack.now, &all, self.options.user_timeout);
+        } else {
+            self.rx.take_back(edge);
+        }
+        if busy { Err(Stop::Busy) } else { Ok(sent) }
     }
 
     /// Sends one segment; whether there was one to send.
@@ -408,7 +480,7 @@ impl<'a, H: Host> Connection<'a, H> {
     /// Sees to it that there is a valid way to the peer.
     #[inline]
     fn find_way(&mut self, stack: &mut Stack<'a, H>) -> Result<(), TxError> {
-        if self.way.as_ref().is_some_and(|way| way.is_valid(stack.now)) {
+        if self.way.as_ref().is_some_and(|way| stack.is_valid(way)) {
             return Ok(());
         }
         let flow = WayFlow {

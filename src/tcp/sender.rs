@@ -63,6 +63,21 @@ pub struct Sender<'a, H: Host> {
     pub persisting: bool,
     /// Segments sent again.
     pub retransmits: u32,
+    /// Acknowledgements that have come and were not taken in yet.
+    heard: Option<Heard>,
+}
+
+/// Acknowledgements of new data that came in one pass and told nothing else.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    /// The last one's number.
+    pub ack: Pos,
+    /// When they came.
+    pub at: Instant,
+    /// The timestamp that the last one echoed.
+    pub echo: Option<u32>,
+    /// How many they were.
+    pub times: u8,
 }
 
 /// What to send next.
@@ -89,6 +104,8 @@ pub struct Ack<'s> {
     pub blocks: &'s [(Pos, Pos)],
     /// Timestamp echoed, and the time since by it.
     pub echo: Option<(u32, Duration)>,
+    /// How many acknowledgements this one stands for.
+    pub times: u8,
 }
 
 impl<'a, H: Host> Sender<'a, H> {
@@ -120,6 +137,7 @@ impl<'a, H: Host> Sender<'a, H> {
             limited: false,
             persisting: false,
             retransmits: 0,
+            heard: None,
         }
     }
 
@@ -143,6 +161,32 @@ impl<'a, H: Host> Sender<'a, H> {
     /// Whether the FIN was acknowledged.
     pub fn fin_acked(&self) -> bool {
         self.fin && self.una > self.queue.end()
+    }
+
+    /// The highest position acknowledged, taken in or not.
+    #[inline]
+    pub fn acked(&self) -> Pos {
+        self.heard.map_or(self.una, |heard| heard.ack)
+    }
+
+    /// Whether acknowledgements wait to be taken in.
+    #[inline]
+    pub fn has_heard(&self) -> bool {
+        self.heard.is_some()
+    }
+
+    /// An acknowledgement of new data came that tells nothing else: it is taken in before anything is made of it, with
+    /// those that come in the same pass.
+    #[inline]
+    pub fn hear(&mut self, ack: Pos, at: Instant, echo: Option<u32>) {
+        let times = self.heard.map_or(0, |heard| heard.times).saturating_add(1);
+        self.heard = Some(Heard { ack, at, echo, times });
+    }
+
+    /// The acknowledgements to take in now, as one.
+    #[inline]
+    pub fn take_heard(&mut self) -> Option<Heard> {
+        self.heard.take()
     }
 
     /// Bytes in flight.
@@ -241,7 +285,7 @@ impl<'a, H: Host> Sender<'a, H> {
             let sample = ack.echo.map_or(delivered.rtt, |(_, passed)| passed);
             if sample > Duration::ZERO {
                 let smallest = smallest.unwrap_or(sample);
-                self.congestion.on_sample(now, sample, smallest, self.una, self.nxt);
+                self.congestion.on_sample(now, sample, smallest, self.una, self.nxt, ack.times);
             }
             if self.limited && !matches!(self.recovery.phase(), Phase::Repair(_)) {
                 let bytes = u32::try_from(acked).unwrap_or(u32::MAX);
@@ -420,6 +464,26 @@ impl<'a, H: Host> Sender<'a, H> {
         Some(Choice { at: self.nxt, len: usize::try_from(len).unwrap_or(0), fin, again: false })
     }
 
+    /// How many full segments of `room` bytes of new data may go behind each other, at most `most`, not counting one that is
+    /// the last there is: that one is told apart by its flags.
+    #[inline]
+    pub fn full_segments(&mut self, room: u32, most: usize) -> usize {
+        if self.board.lost() > 0 {
+            return 0;
+        }
+        let left = self.queue.end().since(self.nxt).saturating_sub(1);
+        let usable = self.edge.since(self.nxt);
+        let free = u64::from(self.congestion.window()).saturating_sub(self.pipe());
+        let bytes = left.min(usable).min(free);
+        let (mut count, mut end) = (0usize, u64::from(room));
+        // Fewer turns than a division takes steps.
+        while end <= bytes && count < most {
+            end = end.saturating_add(u64::from(room));
+            count = count.saturating_add(1);
+        }
+        count
+    }
+
     fn choose_lost(&self, pipe: u64, window: u64, room: u32) -> Option<Choice> {
         let range = self.board.first_lost()?;
         let choice = self.part(range.start, range.end, room);
@@ -444,7 +508,7 @@ impl<'a, H: Host> Sender<'a, H> {
         }
     }
 
-    /// A segment was sent.
+    /// A segment was sent, or several new ones behind each other.
     #[inline]
     pub fn sent(&mut self, now: Instant, choice: &Choice, user_timeout: Duration) {
         let len = (choice.len as u64).wrapping_add(u64::from(choice.fin));
@@ -458,7 +522,8 @@ impl<'a, H: Host> Sender<'a, H> {
             self.board.push(len, now, self.time_shift());
             self.nxt = choice.at + len;
             if self.timed.is_none() {
-                self.timed = Some((self.nxt, now));
+                // Of several segments the first is timed.
+                self.timed = Some((choice.at + len.min(u64::from(self.mss)), now));
             }
             self.persist_at = Instant::NEVER;
         }

@@ -133,6 +133,12 @@ impl<'a, H: Host> SendQueue<'a, H> {
         self.una += count;
     }
 
+    /// Pretends that an empty stream ends at `pos`.
+    #[cfg(test)]
+    pub fn end_for_test(&mut self, pos: Pos) {
+        self.end = pos;
+    }
+
     /// One beyond the last byte.
     #[inline]
     pub fn end(&self) -> Pos {
@@ -311,6 +317,25 @@ impl<'a, H: Host> SendQueue<'a, H> {
         pages.add(&mut file.pages, memory, start, len, offset, owner, ticket);
         self.recent = pages.find(&file.pages, pos).map(|id| recent(id, start, len));
         Ok(len.saturating_sub(pos.since(start)))
+    }
+
+    /// `len` bytes from `pos` on, if they are new to nobody and lie in one piece: in the ring, or in the page that was used
+    /// last. And the token that names that page.
+    #[inline]
+    pub fn span<'q>(
+        &'q self,
+        pages: &'q Pages<'_, H::Memory>,
+        pos: Pos,
+        len: usize,
+    ) -> Option<(Span<'q, H::Memory>, Token)> {
+        if self.files.is_empty() {
+            let (first, second) = self.ring.peek(to_usize(pos.since(self.una)), len)?;
+            return second.is_empty().then_some((Span::Bytes(first), Token(0)));
+        }
+        let recent = self.recent.filter(|recent| recent.holds(pos, len))?;
+        let page = pages.get(recent.id)?;
+        let at = to_usize(pos.since(recent.page));
+        Some((Span::Memory { memory: &page.memory, at, len }, Pages::<H::Memory>::token(recent.id, PageId::NONE)))
     }
 
     /// The spans of bytes that were prepared without [`Prepared::fill`], and the token that names their pages.

@@ -3,7 +3,8 @@
 
 use super::conn::{Connection, Context, Due, Events, State};
 use super::options::{DEFAULT_MSS, MIN_MSS, Stamps};
-use super::sender::Ack;
+use super::pages::Pages;
+use super::sender::{Ack, Heard};
 use super::seq::Pos;
 use super::spans::{Confirmed, Stored};
 use crate::stack::ingress::Packet;
@@ -25,10 +26,10 @@ pub(super) enum Verdict {
     Reopen,
 }
 
-/// The sum of a segment but for its payload.
+/// The sum of a segment of `len` bytes but for its payload.
 #[inline]
-fn head_sum(pseudo: Sum, packet: &Packet<'_>, segment: &Segment<'_>) -> Sum {
-    let len = u16::try_from(packet.payload.len()).unwrap_or(u16::MAX);
+fn head_sum(pseudo: Sum, len: usize, segment: &Segment<'_>) -> Sum {
+    let len = u16::try_from(len).unwrap_or(u16::MAX);
     let mut sum = pseudo + Sum::of_u16(len) + Sum::of_array(segment.head());
     if !segment.option_bytes().is_empty() {
         sum += Sum::of(segment.option_bytes());
@@ -45,18 +46,28 @@ impl<'a, H: Host> Connection<'a, H> {
         packet: &Packet<'_>,
         segment: &Segment<'_>,
     ) -> Verdict {
-        self.blocked = false;
-        if self.state == State::Established && !self.orphan && self.receive_predicted(cx, packet, segment) {
+        if self.receive_expected(cx, packet.sum_ok, packet.payload.len(), segment) {
             return Verdict::Done;
         }
+        self.blocked = false;
+        self.take_acks(cx.pages);
         self.attention = true;
         self.receive_any(cx, packet, segment)
     }
 
     /// The common case, in few steps: the next bytes in order, or an acknowledgement of new data, and nothing else. Returns
-    /// whether it was; nothing has changed when not.
+    /// whether it was; nothing has changed when not. `sum_ok`: the NIC has verified the checksum of the `total` bytes.
     #[inline]
-    fn receive_predicted(&mut self, cx: &mut Context<'_, 'a, H>, packet: &Packet<'_>, segment: &Segment<'_>) -> bool {
+    pub(super) fn receive_expected(
+        &mut self,
+        cx: &mut Context<'_, 'a, H>,
+        sum_ok: bool,
+        total: usize,
+        segment: &Segment<'_>,
+    ) -> bool {
+        if self.state != State::Established || self.orphan {
+            return false;
+        }
         let payload = segment.payload();
         let next = self.rx.queue.next();
         if segment.flags().difference(Flags::PSH) != Flags::ACK
@@ -78,24 +89,26 @@ impl<'a, H: Host> Connection<'a, H> {
             }
             _ => return false,
         };
-        let ack = self.tx.una.near(self.iss, segment.ack());
-        if ack < self.tx.una || ack > self.tx.nxt {
+        let una = self.tx.acked();
+        let ack = una.near(self.iss, segment.ack());
+        if ack < una || ack > self.tx.nxt {
             return false;
         }
         let window = u64::from(segment.window()) << self.tx.shift;
-        let same = ack == self.tx.una && ack + window == self.tx.edge;
+        let same = ack == una && ack + window == self.tx.edge;
         if (payload.is_empty() && same) || self.tx.persisting {
             return false;
         }
         let last = next + payload.len() as u64;
         let stored = (!payload.is_empty()).then(|| self.rx.queue.store(next, payload, last));
-        if !packet.sum_ok {
+        if !sum_ok {
             let sum = stored.as_ref().map_or(Sum::ZERO, |stored| stored.sum);
-            if !(head_sum(self.pseudo, packet, segment) + sum).holds() {
+            if !(head_sum(self.pseudo, total, segment) + sum).holds() {
                 cx.stack.stats.count(Counter::DropTcpChecksum);
                 return true;
             }
         }
+        self.blocked = false;
         self.heard(now);
         if let (Some(own), Some((value, _))) = (&mut self.stamps, stamps)
             && next <= self.rx.last_ack
@@ -113,17 +126,15 @@ impl<'a, H: Host> Connection<'a, H> {
         }
         if !same {
             self.tx.update_window(next, ack, window);
-            if ack > self.tx.una {
-                let echo = match (&self.stamps, stamps) {
-                    (Some(own), Some((_, echo))) => Some((echo, own.passed(now, echo))),
-                    _ => None,
-                };
-                let ack = Ack { ack, bare: false, blocks: &[], echo };
-                self.tx.acknowledge(cx.pages, now, &ack, self.options.user_timeout);
-                self.acknowledged();
+            // Several in one pass are one: they come at one time. The first puts the connection in line for its turn.
+            let waits = self.tx.has_heard();
+            if ack > una {
+                self.tx.hear(ack, now, stamps.map(|(_, echo)| echo));
             }
-            self.ready = true;
-            self.attention = true;
+            if !waits {
+                self.ready = true;
+                self.attention = true;
+            }
         }
         true
     }
@@ -133,6 +144,25 @@ impl<'a, H: Host> Connection<'a, H> {
     fn heard(&mut self, now: Instant) {
         self.last_heard = now;
         self.keep_missed = 0;
+    }
+
+    /// Takes in the acknowledgements that have come and were as expected.
+    #[inline]
+    pub(super) fn take_acks(&mut self, pages: &mut Pages<'a, H::Memory>) {
+        if let Some(heard) = self.tx.take_heard() {
+            self.take_heard(pages, heard);
+        }
+    }
+
+    fn take_heard(&mut self, pages: &mut Pages<'a, H::Memory>, heard: Heard) {
+        let Heard { ack, at, echo, times } = heard;
+        let echo = match (&self.stamps, echo) {
+            (Some(own), Some(echo)) => Some((echo, own.passed(at, echo))),
+            _ => None,
+        };
+        let ack = Ack { ack, bare: false, blocks: &[], echo, times };
+        self.tx.acknowledge(pages, at, &ack, self.options.user_timeout);
+        self.acknowledged();
     }
 
     /// Bytes came for which there is no place any more.
@@ -174,7 +204,7 @@ impl<'a, H: Host> Connection<'a, H> {
         let stored = takes.then(|| self.rx.queue.store(seq, payload, limit));
         if !packet.sum_ok {
             let sum = stored.map_or_else(|| Sum::of(payload), |stored| stored.sum);
-            if !(head_sum(self.pseudo, packet, segment) + sum).holds() {
+            if !(head_sum(self.pseudo, packet.payload.len(), segment) + sum).holds() {
                 cx.stack.stats.count(Counter::DropTcpChecksum);
                 return Verdict::Done;
             }
@@ -511,7 +541,7 @@ impl<'a, H: Host> Connection<'a, H> {
             _ => None,
         };
         if ack >= self.tx.una {
-            let ack = Ack { ack, bare, blocks: blocks.get(..count).unwrap_or_default(), echo };
+            let ack = Ack { ack, bare, blocks: blocks.get(..count).unwrap_or_default(), echo, times: 1 };
             let delivered = self.tx.acknowledge(cx.pages, now, &ack, self.options.user_timeout);
             if delivered.acked > 0 {
                 self.acknowledged();

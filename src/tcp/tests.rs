@@ -10,3 +10,4 @@ mod recovery;
 mod rig;
 mod server;
 mod streams;
+mod trains;

@@ -9,6 +9,7 @@ use crate::storage::time::Instant;
 impl<'a, H: Host> Connection<'a, H> {
     /// Does what is due at the time of this pass.
     pub(super) fn on_time(&mut self, cx: &mut Context<'_, 'a, H>) {
+        self.take_acks(cx.pages);
         let now = cx.stack.now;
         if self.state_at <= now {
             self.state_at = Instant::NEVER;

@@ -320,7 +320,7 @@ impl<'a> Udp<'a> {
         let dst = dst.or(socket.peer).ok_or(TxError::Invalid)?;
         if let Some(Sent { socket: last, dst: to, way: Some((way, version)) }) = &self.sent
             && (*last, *to, *version) == (key, dst, self.version(stack))
-            && way.is_valid(stack.now)
+            && stack.is_valid(way)
         {
             let header = header_of(socket, dst, body.iter().map(span_len).fold(0, usize::wrapping_add))?;
             match stack.send_along(way, &header, L4Sum::Udp.at(), Load::Spans(body), Token(0)) {

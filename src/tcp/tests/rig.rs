@@ -92,6 +92,9 @@ pub struct Node {
     pub wire: Rc<RefCell<NicState>>,
     pub us: Station,
     known: Vec<Station>,
+    learned: Option<Instant>,
+    /// Whether frames go by lanes where there are, as an engine leads them.
+    pub lanes: bool,
 }
 
 impl Node {
@@ -130,13 +133,16 @@ impl Node {
             pages: leak(limits.pages, || PageSlot::EMPTY),
         };
         let tcp = Tcp::new(&mut stack.host, memory);
-        let mut node = Node { stack, tcp, nic, wire, us, known };
+        let mut node = Node { stack, tcp, nic, wire, us, known, learned: None, lanes: true };
         node.pass();
         node
     }
 
     /// One frame in; nothing else runs.
     pub fn receive(&mut self, frame: &[u8]) {
+        if self.lanes && self.tcp.take(&mut self.stack, self.nic, frame, RxFlags::empty()) {
+            return;
+        }
         let Ingress::Packet(packet) = self.stack.receive(self.nic, frame, RxFlags::empty()) else { return };
         match packet.protocol {
             Protocol::TCP => self.tcp.receive(&mut self.stack, &packet),
@@ -152,7 +158,10 @@ impl Node {
     /// What a pass does after the frames.
     pub fn pass(&mut self) {
         // Neighbours that are known stay known, however long a script takes.
-        for other in self.known.clone() {
+        let now = self.stack.now;
+        let due = self.learned.is_none_or(|learned| now.since(learned) >= Duration::from_secs(1));
+        for other in self.known.clone().into_iter().filter(|_| due) {
+            self.learned = Some(now);
             self.stack.learn_for_test(self.stack.now, self.nic, other.ip, other.mac);
         }
         self.stack.tick();
