@@ -54,11 +54,13 @@ impl Board {
         Board { peer, dir }
     }
 
-    /// U-Boot with `commands`, at the address `CLIENT` unless they say otherwise.
+    /// U-Boot with `commands`, at the address `CLIENT` unless they say otherwise. (Its lwIP wants the card's number with the
+    /// names.)
     pub fn command(&self, commands: &str) -> Command {
         let set = format!(
             "setenv ethrotate no; setenv ethact host_ub; setenv eth1addr 02:00:00:00:00:02; setenv ipaddr {CLIENT}; \
-             setenv netmask 255.255.255.0; setenv serverip {SERVER}; setenv autoload no; setenv netretry no; {commands}"
+             setenv netmask 255.255.255.0; setenv serverip {SERVER}; setenv autoload no; setenv netretry no; \
+             setenv ipaddr1 {CLIENT}; setenv netmask1 255.255.255.0; {commands}"
         );
         let program = self.dir.join("u-boot");
         let tree = self.dir.join("u-boot.dtb");

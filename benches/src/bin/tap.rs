@@ -1,11 +1,14 @@
 //! The group `tap` of the benchmarks: 16 MiB from a real server over a TAP, by the `lace` tool and by a loop that has no
 //! stack at all, in turn. Same card, same way of waiting. Then U-Boot's sandbox on Bootlace and on its own stack. Needs root.
 //!
-//! `tap [--case CASE] [--runs N] [--out FILE]`
+//! `tap [--case CASE] [--runs N] [--out FILE] [--uboot NAME=FOLDER …]`
+//!
+//! `--uboot`: sandboxes of the user's own (`u-boot` and `u-boot.dtb` in FOLDER) in place of Debian's; rows `uboot_NAME`. The first
+//! must master every case, others are left out of what they cannot do.
 
 use bootlace_benches::table::{self, Row};
 use bootlace_lab::forward::{End, Forwarder, Way};
-use bootlace_lab::servers::{Atftpd, Ganesha, Nginx, Vsftpd};
+use bootlace_lab::servers::{Atftpd, Ganesha, Nginx, TftpdHpa, Vsftpd};
 use bootlace_lab::u_boot::{self, Board};
 use bootlace_lab::{CLIENT, Lab, SERVER, TestFile, files, programs};
 use std::path::{Path, PathBuf};
@@ -134,37 +137,62 @@ fn measure(lab: &Lab, case: &str, mut runners: Vec<Runner>, runs: usize) -> Vec<
     rows
 }
 
-/// U-Boot's two stacks.
-const UBOOTS: [&str; 2] = ["uboot_bootlace", "uboot_legacy"];
+/// U-Boots to compare, each by the name of its stack and the folder it was built in.
+type Boots = Vec<(String, PathBuf)>;
 
-/// U-Boot's two stacks with the same script that loads `len` bytes, in turn: milliseconds of the process beyond those of one
-/// that loads nothing.
-fn u_boots(board: &mut Board, case: &str, script: &str, len: u64, runs: usize) -> Vec<Row> {
-    let dirs = UBOOTS.map(|stack| u_boot::build(stack.trim_start_matches("uboot_")));
+/// Processor time of all children that were waited for, in milliseconds.
+fn children_ms() -> f64 {
+    // SAFETY: all bytes zero are a value, and the call fills it in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    [usage.ru_utime, usage.ru_stime].iter().map(|t| t.tv_sec as f64 * 1e3 + t.tv_usec as f64 / 1e3).sum()
+}
+
+/// U-Boots with the same script that loads `len` bytes, in turn: milliseconds, and processor time, of the process beyond those of
+/// one that loads nothing. One that cannot load at all is left out, with its last words.
+fn u_boots(board: &mut Board, boots: &Boots, case: &str, script: &str, len: u64, runs: usize) -> Vec<Row> {
     let mut took = |dir: &PathBuf, script: &str| {
         board.dir.clone_from(dir);
+        let before = children_ms();
         let done = board.peer.run(board.command(script), LIMIT);
-        let loaded = done.stdout.contains(&format!("Bytes transferred = {len} "));
-        assert!(script == "true" || loaded, "{}: {script}: {}", dir.display(), done.stdout);
-        done.took.as_secs_f64() * 1e3
+        let cpu = children_ms() - before;
+        if script == "true" || done.stdout.contains(&format!("Bytes transferred = {len} ")) {
+            return Ok([done.took.as_secs_f64() * 1e3, cpu]);
+        }
+        Err(u_boot::plain(&done.stdout).lines().rev().take(5).collect::<Vec<_>>().join(" / "))
     };
-    // The legacy stack's NFS client cannot mount what nfs-ganesha exports.
-    let stacks = if case == "uboot_nfs" { 1 } else { 2 };
-    let mut ms = [Vec::new(), Vec::new()];
+    let mut figures: Vec<[Vec<f64>; 2]> = vec![Default::default(); boots.len()];
+    let mut able = vec![true; boots.len()];
     for round in 0..=runs {
-        for turn in 0..stacks {
-            let which = (round + turn) % stacks;
-            let (null, full) = (took(&dirs[which], "true"), took(&dirs[which], script));
-            // The first round warms the caches.
-            if round > 0 || runs == 1 {
-                ms[which].push(full - null);
+        for turn in 0..boots.len() {
+            let which = (round + turn) % boots.len();
+            let (stack, dir) = &boots[which];
+            if !able[which] {
+                continue;
+            }
+            match (took(dir, "true"), took(dir, script)) {
+                // The first round warms the caches.
+                (Ok(_), Ok(_)) if round == 0 && runs > 1 => {}
+                (Ok(null), Ok(full)) => (0..2).for_each(|n| figures[which][n].push(full[n] - null[n])),
+                (null, full) => {
+                    assert!(which > 0, "{stack}: {case}: {null:?} {full:?}");
+                    eprintln!("{case}: {stack} left out: {}", full.err().unwrap_or_default());
+                    able[which] = false;
+                }
             }
         }
     }
-    for ms in &mut ms {
-        ms.sort_by(f64::total_cmp);
+    let mut rows = Vec::new();
+    for (((stack, _), mut figures), _) in boots.iter().zip(figures).zip(able).filter(|(_, able)| *able) {
+        for (metric, sorted) in ["ms", "cpu_ms"].iter().zip(&mut figures) {
+            sorted.sort_by(f64::total_cmp);
+            rows.push(Row::new(case, &format!("uboot_{stack}"), metric, sorted, "ms"));
+        }
     }
-    UBOOTS.iter().zip(&ms).take(stacks).map(|(stack, ms)| Row::new(case, stack, "ms", ms, "ms")).collect()
+    rows
 }
 
 /// An upload by FTP: from where the file lies, or by read and send with rings as large as a window.
@@ -180,54 +208,76 @@ fn ftp_put(file: &TestFile, how: &'static str) -> Runner {
 }
 
 /// 16 MiB over a cable, by each protocol as it is without settings; sockets of the kernel stand for the cards.
-fn u_boots_near(only: Option<&str>, runs: usize) -> Vec<Row> {
+fn u_boots_near(boots: &Boots, only: Option<&str>, runs: usize) -> Vec<Row> {
     let wanted = |case: &str| only.is_none_or(|only| only == case);
-    if !["uboot_tftp_default", "uboot_nfs", "uboot_wget"].into_iter().any(wanted) {
-        return Vec::new();
-    }
-    let Some(lab) = Lab::new("uboot", &["atftpd", "ganesha.nfsd", "nginx"]) else { return Vec::new() };
-    let mut board = Board::wired(&lab, u_boot::build("bootlace"));
+    let Some(lab) = Lab::new("uboot", &["atftpd", "in.tftpd", "ganesha.nfsd", "nginx"]) else { return Vec::new() };
+    let mut board = Board::wired(&lab, boots[0].1.clone());
     let root = lab.folder("root");
     files::make(&root, "f16m", SIZE, 16).expect("the lab folder is writable");
-    let _servers = (Atftpd::new(&root).start(&lab), Ganesha::new(&root).start(&lab), Nginx::new(&root).start(&lab));
-    let cases = [
-        ("uboot_tftp_default", "tftpboot 0x1000000 f16m".to_string()),
-        ("uboot_nfs", format!("nfs 0x1000000 {SERVER}:{}/f16m", root.display())),
-        ("uboot_wget", format!("wget 0x1000000 {SERVER}:/f16m")),
-    ];
-    let cases = cases.iter().filter(|(case, _)| wanted(case));
-    cases.flat_map(|(case, script)| u_boots(&mut board, case, script, SIZE, runs)).collect()
+    let _servers = (Ganesha::new(&root).start(&lab), Nginx::new(&root).start(&lab));
+    let mut rows = Vec::new();
+    let mut measure = |case: &str, script: &str| {
+        if wanted(case) {
+            rows.extend(u_boots(&mut board, boots, case, script, SIZE, runs));
+        }
+    };
+    measure("uboot_nfs", &format!("nfs 0x1000000 {SERVER}:{}/f16m", root.display()));
+    measure("uboot_wget", &format!("wget 0x1000000 {SERVER}:/f16m"));
+    let server = Atftpd::new(&root).start(&lab);
+    measure("uboot_tftp_default", "tftpboot 0x1000000 f16m");
+    drop(server);
+    // A server without windows.
+    let _server = TftpdHpa::new(&root).start(&lab);
+    measure("uboot_tftp_hpa", "tftpboot 0x1000000 f16m");
+    rows
 }
 
 /// 214 KB by TFTP from a server 100 ms away, as in the field report of 2009.
-fn u_boots_far(only: Option<&str>) -> Vec<Row> {
-    if only.is_some_and(|only| only != "uboot_far_214k") {
-        return Vec::new();
-    }
+fn u_boots_far(boots: &Boots) -> Vec<Row> {
     let Some(lab) = Lab::new("uboot_far", &["atftpd"]) else { return Vec::new() };
     lab.tap("tap0", "10.77.0.1/24");
     lab.ip("link add far type veth peer name ub");
     lab.mute("far");
-    let mut board = Board::behind(&lab, "far", u_boot::build("bootlace"));
+    let mut board = Board::behind(&lab, "far", boots[0].1.clone());
     let way = Way { delay: Duration::from_millis(50), ..Way::clean() };
     let ends = (End::Packet("far".into()), End::Tap("tap0".into()));
     let _wire = Forwarder::start(&ends.0, &ends.1, way.clone(), way).expect("both ends are there");
     let root = lab.folder("root");
     files::make(&root, "f214k", 214_000, 16).expect("the lab folder is writable");
     let _server = Atftpd::new(&root).start(&lab);
-    u_boots(&mut board, "uboot_far_214k", "tftpboot 0x1000000 f214k", 214_000, 1)
+    u_boots(&mut board, boots, "uboot_far_214k", "tftpboot 0x1000000 f214k", 214_000, 1)
+}
+
+/// U-Boots on every case that is wanted.
+fn u_boots_all(mut boots: Boots, only: Option<&str>, runs: usize) -> Vec<Row> {
+    let near = ["uboot_tftp_default", "uboot_tftp_hpa", "uboot_nfs", "uboot_wget"];
+    let (near, far) = (only.is_none_or(|o| near.contains(&o)), only.is_none_or(|o| o == "uboot_far_214k"));
+    if (near || far) && boots.is_empty() {
+        boots = ["bootlace", "legacy"].map(|name| (name.to_string(), u_boot::build(name))).into();
+    }
+    // Each in a namespace of its own: the servers have the same address there.
+    std::thread::scope(|s| {
+        let near = near.then(|| s.spawn(|| u_boots_near(&boots, only, runs)).join());
+        let far = far.then(|| s.spawn(|| u_boots_far(&boots)).join());
+        let rows = [near, far].into_iter().flatten();
+        rows.flat_map(|rows| rows.unwrap_or_else(|why| std::panic::resume_unwind(why))).collect()
+    })
 }
 
 fn main() -> ExitCode {
     let (mut only, mut runs, mut out) = (None, 11, PathBuf::from("target/bench.tsv"));
+    let mut boots = Boots::new();
     let mut args = std::env::args().skip(1);
     while let (Some(arg), value) = (args.next(), args.next()) {
         match (arg.as_str(), value) {
             ("--case", Some(value)) => only = Some(value),
             ("--runs", Some(value)) => runs = value.parse().unwrap_or(runs).max(1),
             ("--out", Some(value)) => out = value.into(),
+            ("--uboot", Some(value)) if value.contains('=') => {
+                boots.extend(value.split_once('=').map(|(name, folder)| (name.to_string(), PathBuf::from(folder))));
+            }
             _ => {
-                eprintln!("usage: tap [--case CASE] [--runs N] [--out FILE]");
+                eprintln!("usage: tap [--case CASE] [--runs N] [--out FILE] [--uboot NAME=FOLDER ...]");
                 return ExitCode::FAILURE;
             }
         }
@@ -281,11 +331,7 @@ fn main() -> ExitCode {
         let _server = Nginx::new(&root).start(&lab);
         rows.extend(measure(&lab, "http", vec![lace_http(&file)], runs));
     }
-    // In a namespace of its own: the servers have the same address there.
-    let case = only.clone();
-    let near = std::thread::spawn(move || u_boots_near(case.as_deref(), runs.min(5))).join();
-    let far = std::thread::spawn(move || u_boots_far(only.as_deref())).join();
-    rows.extend([near, far].into_iter().flat_map(|rows| rows.unwrap_or_else(|why| std::panic::resume_unwind(why))));
+    rows.extend(u_boots_all(boots, only.as_deref(), runs.min(5)));
     for row in &rows {
         println!("{}", row.line("tap"));
     }
