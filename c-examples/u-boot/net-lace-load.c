@@ -202,7 +202,8 @@ static ulong number(const char *name, ulong none, ulong least, ulong most)
 
 /* Both structs begin alike in what the environment sets; block size and window not set: the best that works. */
 #define BY_ENVIRONMENT(x) do { \
-	lace_server(&(x)->server, server, IS_ENABLED(CONFIG_TFTP_PORT) ? env_get_ulong("tftpdstp", 10, 69) : 69); \
+	lace_server(&(x)->server, server, env_get_ulong("tftpdstp", 10, 69)); \
+	(x)->local_port = env_get_ulong("tftpsrcp", 10, 0); \
 	(x)->path = name; \
 	(x)->blksize = number("tftpblocksize", 0, 8, 65464); \
 	(x)->windowsize = number("tftpwindowsize", 0, 1, 32767); \

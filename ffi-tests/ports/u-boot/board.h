@@ -40,7 +40,6 @@ typedef unsigned long ulong;
 #define CONFIG_NETDEVICES 1
 #define CONFIG_LMB 1
 #define CONFIG_NET_TFTP_VARS 1
-#define CONFIG_TFTP_PORT 1
 #define CONFIG_DM_RTC 1
 #define CONFIG_BOOTP_MAX_ROOT_PATH_LEN 64
 #define CONFIG_BOOTP_VCI_STRING "U-Boot.board"

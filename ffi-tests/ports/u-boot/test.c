@@ -342,6 +342,16 @@ static void environment(void)
 	CHECK(load(TFTPGET) >= 0);
 	CHECK(strstr(transfer.options, "blksize=1024 ") && !strstr(transfer.options, "windowsize"));
 	CHECK(strstr(transfer.options, "timeout=2 "));
+	/* Our port and the server's. */
+	begin();
+	env_set("tftpsrcp", "4711");
+	CHECK(load(TFTPGET) >= 0 && transfer.port == 4711);
+	CHECK(load(TFTPPUT) >= 0 && transfer.port == 4711);
+	env_set("tftpdstp", "70");
+	env_set("tftptimeout", "1000");
+	env_set("tftptimeoutcountmax", "0");
+	requests = 0;
+	CHECK(load(TFTPGET) < 0 && !requests);
 	/* Tagged. */
 	begin();
 	tag = 7;

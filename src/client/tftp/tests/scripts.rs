@@ -451,6 +451,63 @@ fn case_t11_an_error_of_65000_bytes() {
     assert_eq!(s.detail(), (DetailKind::Tftp, 1, vec![b'a'; 64]));
 }
 
+/// A port of the caller's choice is the client's in every attempt, so that only the server's end tells them apart.
+#[test]
+fn a_port_that_is_asked_for_serves_every_attempt() {
+    let (old, new) = (sample(512 * 2), sample(700));
+    let memory = SimMemory::new(4000);
+    let at = |memory: &SimMemory| {
+        let mut request = request(memory, 512, 1);
+        request.tuning.local_port = 4711;
+        request
+    };
+    let mut rig = Rig::new(7);
+    rig.know(SERVER);
+    let mut s = Script::with(rig, at(&memory), memory.clone());
+    assert_eq!(s.port, 4711);
+    // One socket has it: not another, and not for long.
+    let second = s.rig.engine.start(Client::TftpGet(Get::new(at(&memory)).unwrap())).unwrap();
+    s.rig.advance(1);
+    assert_eq!(s.rig.engine.ops.get(second).unwrap().step, Step::Done(Err(Error::InUse)));
+    s.rig.engine.close(second).unwrap();
+    assert_eq!(s.rig.sent_udp(), []);
+    // Asked again without options, from the same port: what the first attempt's end still sends is not of this one.
+    s.oack(&[("windowsize", "3")]);
+    let sent = s.rig.sent_udp();
+    assert_eq!(sent[1].payload, b"\x00\x01file\x00octet\x00");
+    assert_eq!(sent[1].src_port, 4711);
+    s.data(1, &old[..512]);
+    assert_eq!(s.rig.sent_udp(), [], "of the attempt before");
+    s.from(3001, &data(1, &new[..512]));
+    s.from(3001, &data(2, &new[512..]));
+    assert_eq!(s.result(), Some(Ok(700)));
+    assert!(s.memory.to_vec()[..700] == new);
+    s.rig.sent_udp();
+    s.rig.engine.close(s.op).unwrap();
+    // A file of one block, whose acknowledgement was lost; then another file: its end repeats the block in vain.
+    let one = |mut s: Script, tid: u16, text: &[u8]| {
+        s.from(tid, &data(1, text));
+        assert_eq!(s.result(), Some(Ok(text.len() as u64)));
+        assert_eq!(s.memory.to_vec()[..text.len()], *text);
+        s.rig.sent_udp();
+        s.rig.engine.close(s.op).unwrap();
+        s.rig
+    };
+    let rig = one(Script::with(s.rig, at(&memory), memory.clone()), 3002, b"first");
+    let mut s = Script::with(rig, at(&memory), memory.clone());
+    s.from(3002, &data(1, b"first"));
+    assert_eq!((s.result(), s.rig.sent_udp()), (None, vec![]));
+    assert_eq!(s.rig.count(Counter::DropDally), 1);
+    let rig = one(s, 3003, b"second");
+    // A server with one port for all: options tell the transfers apart at once, and time does.
+    let mut s = Script::with(rig, at(&memory), memory.clone());
+    s.from(3003, &oack(&[("tsize", "5")]));
+    let rig = one(s, 3003, b"third");
+    let mut s = Script::with(rig, at(&memory), memory.clone());
+    s.rig.advance(2000);
+    one(s, 3003, b"fourth");
+}
+
 #[test]
 fn case_t13_stale_packets_of_the_previous_transfer() {
     let a = sample(512 * 8);
