@@ -348,7 +348,8 @@ impl Session {
         if self.bound {
             return from == self.peer;
         }
-        from.addr == self.server.addr && !cx.shared.tftp.finished.is_stale(cx.now(), from)
+        // A server may answer from the port that is asked: then all transfers come from there.
+        from == self.server || from.addr == self.server.addr && !cx.shared.tftp.finished.is_stale(cx.now(), from)
     }
 
     /// Tells a stranger that it is one, which disturbs nothing here (RFC 1350 §4).
