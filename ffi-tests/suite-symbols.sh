@@ -68,6 +68,17 @@ links_whole() { # boards link with --whole-archive, and without garbage collecti
     "${cross}gcc" $cflags -ffreestanding -fno-stack-protector -nostdlib -static -O1 -Wl,-e,_start -Iinclude ffi-tests/symbols/bare.c \
         -Wl,--whole-archive "target/dist/$1/libbootlace.a" -Wl,--no-whole-archive -o "$scratch/$1.whole"
 }
+# A second Rust library of the target, with the core that was built for the first, and the program of both in an emulator.
+two_in_one_image() { # two_in_one_image TARGET
+    deps=target/lib/$1/$rust/release/deps
+    extern=
+    for crate in core compiler_builtins; do extern="$extern --extern noprelude:$crate=$(ls -t "$deps/lib$crate"-*.rlib | head -1)"; done
+    # shellcheck disable=SC2086
+    RUSTC_BOOTSTRAP=1 "${LACE_RUSTC:-/usr/bin/rustc}" -Zunstable-options -Awarnings --edition 2021 --crate-name other --crate-type staticlib -O -Clto=fat \
+        -Cpanic=abort --target "$rust" $flags $extern -L "dependency=$deps" -o "$scratch/libother-$1.a" ffi-tests/symbols/other.rs &&
+        readelf -sW "$scratch/libother-$1.a" 2>/dev/null | grep -q compiler_builtins &&
+        MORE=$scratch/libother-$1.a scripts/bare.sh "$1" ffi-tests/symbols/two_bare.c
+}
 
 one_target() {
     t=$1
@@ -87,6 +98,7 @@ one_target() {
     esac
     check "links_bare_$t" links_bare "$t"
     check "links_whole_archive_$t" links_whole "$t"
+    check "two_rust_libraries_$t" two_in_one_image "$t"
     check "no_float_$t" disassembly_without "$t" "$(float "$t")"
     [ -z "$(forbidden "$t")" ] || check "reserved_register_$t" disassembly_without "$t" "$(forbidden "$t")"
 }
@@ -129,19 +141,25 @@ check two_rust_libraries_static two -static -no-pie
 check two_rust_libraries_whole_archive whole
 check two_rust_libraries_shared two -Wl,-z,text -Wl,--fatal-warnings
 
-# The same bytes from any directory.
-elsewhere() {
-    dir=$(mktemp -d "${TMPDIR:-/tmp}/somewhere else.XXXXXX") || return 1
-    git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$dir" &&
-        (cd "$dir" && unset OUT && scripts/lib.sh "$1") && cmp "$dir/target/dist/$1/libbootlace.a" "target/dist/$1/libbootlace.a"
+# The same bytes from any directory: a copy of the tree.
+somewhere=$(mktemp -d "${TMPDIR:-/tmp}/somewhere else.XXXXXX")
+trap 'rm -rf "$somewhere"' EXIT
+elsewhere() { # elsewhere TARGET
+    (cd "$somewhere" && unset OUT && scripts/lib.sh "$1") && cmp "$somewhere/target/dist/$1/libbootlace.a" "target/dist/$1/libbootlace.a"
     status=$?
-    rm -rf "$dir"
+    rm -rf "$somewhere/target/lib" # 100 MB
     return $status
 }
 no_paths() { ! strings -a "$1" | grep -F -e "$PWD" -e "$HOME"; }
-check reproducible_host elsewhere host
-check no_paths_host no_paths target/dist/host/libbootlace.a
-[ "$kind" = long ] && check reproducible_thumbv7em elsewhere thumbv7em
+case $kind in
+test) again=host ;;
+*) again=$targets ;;
+esac
+check tree_copied sh -c 'git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$1"' sh "$somewhere"
+for t in $again; do
+    check "reproducible_$t" elsewhere "$t"
+    check "no_paths_$t" no_paths "target/dist/$t/libbootlace.a"
+done
 
 # Bad input.
 says() { # says STATUS TEXT COMMAND…
