@@ -2,7 +2,6 @@
 /* Files for U-Boot over Bootlace: tftpboot, tftpput, nfs. What they may write to is settled before the first byte is asked for. */
 #include "net-lace.h"
 
-#include <console.h>
 #include <display_options.h>
 #include <efi_loader.h>
 #include <env.h>
