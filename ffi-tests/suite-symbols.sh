@@ -173,6 +173,19 @@ mkdir -p "$scratch/bin"
 for tool in sh dirname sed cat env mkdir rm grep awk sort head uname readlink tr cargo rustc id printf; do
     ln -sf "$(command -v $tool)" "$scratch/bin/$tool" 2>/dev/null
 done
-check missing_compiler says 1 "gcc-mips-linux-gnu" env PATH="$PWD/$scratch/bin" scripts/lib.sh mips32be
+bare_path="$PWD/$scratch/bin"
+for t in $ALL_TARGETS; do
+    target_facts "$t"
+    check "missing_tools_$t" says 1 "--no-install-recommends $package" env PATH="$bare_path" scripts/lib.sh "$t"
+done
+check missing_c_compiler says 1 "--no-install-recommends gcc-mips-linux-gnu" env PATH="$bare_path" scripts/bare.sh mips32be ffi-tests/machines/version.c
+check missing_c_compiler_x86_64 says 1 "--no-install-recommends gcc" env PATH="$bare_path" scripts/bare.sh x86_64 ffi-tests/machines/version.c
+for tool in mips-linux-gnu-gcc arm-none-eabi-gcc riscv64-linux-gnu-gcc; do
+    command -v $tool >/dev/null && ln -sf "$(command -v $tool)" "$scratch/bin/$tool"
+done
+check missing_emulator says 1 "--no-install-recommends qemu-user" env PATH="$bare_path" scripts/bare.sh mips32be ffi-tests/machines/version.c
+check missing_machine says 1 "--no-install-recommends qemu-system-arm" env PATH="$bare_path" scripts/bare.sh thumbv7em ffi-tests/machines/version.c
+check missing_board says 1 "--no-install-recommends qemu-system-misc" env PATH="$bare_path" sh -c '. scripts/baremetal.sh; board riscv64'
+check missing_rustc says 1 "--no-install-recommends rustc-web" env RUSTC=/nonexistent scripts/lib.sh host
 check missing_sources says 1 "rust-web-src" env LACE_RUSTC=/nonexistent scripts/lib.sh thumbv7em
 finish

@@ -10,6 +10,13 @@ cd "$(dirname "$0")/.."
 t=$1 program=$2
 shift 2
 target_facts "$t"
+need "$t" "${cross}gcc" "$([ "$package" = binutils ] && echo gcc || echo "$package")"
+case ${BOARD:-}$t in
+*thumb* | virtarm*) need "$t" qemu-system-arm qemu-system-arm ;;
+virtaarch64*) need "$t" qemu-system-aarch64 qemu-system-arm ;;
+host) ;;
+*) need "$t" "$run" qemu-user ;;
+esac
 lib=${LIB:-target/dist/$t/libbootlace.a}
 [ -e "$lib" ] || scripts/lib.sh "$t" >&2
 mkdir -p "target/bare/$t"

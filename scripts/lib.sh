@@ -13,25 +13,21 @@ cd "$(dirname "$0")/.."
 [ "${1:-}" = --list ] && { printf '%s\n' $ALL_TARGETS; exit 0; }
 name=${1:-host}
 . scripts/cargo.sh
+[ "$name" != host ] || need host "${RUSTC:-rustc}" rustc-web
 target_facts "$name" || exit 2
 
 out=${OUT:-target/dist/$name}
 work=${WORK:-$PWD/target/lib}
 opt=${OPT:-$opt}
 
-need() { # need COMMAND PACKAGE…
-    tool=$1; shift
-    command -v "$tool" >/dev/null || { echo "$name: $tool is missing; as root: apt-get install --no-install-recommends $*" >&2; exit 1; }
-}
-need "${cross}ld" "$package"
-need "${cross}objcopy" "$package"
-need "${cross}ar" "$package"
+for tool in ld objcopy ar; do need "$name" "$cross$tool" "$package"; done
+need "$name" readelf binutils
 
 # Every target but the host's is built with core from source, by Debian's compiler: this serves targets without a
 # prebuilt core, and keeps a reserved register reserved in core too.
 std=
 if [ "$name" = host ]; then
-    RUSTC=${RUSTC:-$(command -v rustc)}
+    RUSTC=${RUSTC:-rustc}
 else
     RUSTC=${LACE_RUSTC:-/usr/bin/rustc}
     lib=$("$RUSTC" --print sysroot 2>/dev/null || true)/lib/rustlib/src/rust/library
