@@ -42,6 +42,11 @@ for t in $targets; do
         *) check "${name}_$t" scripts/bare.sh "$t" "$program" ;;
         esac
     done
+    case ${1:-test}$t in
+    longarmv7 | longmips32be | longpowerpc)
+        check "giants_300_mib_$t" env CFLAGS=-DGIANT_MIB=300 TIMEOUT=600 scripts/bare.sh "$t" ffi-tests/machines/giants.c
+        ;;
+    esac
     case $t in
     armv7* | aarch64*) # the board itself: there the trap can be switched on
         export BOARD=virt
