@@ -34,6 +34,13 @@ copies_in_vectors() { # the copy with its checksum: vector loads, stores and sum
     ! grep -E 'mem(cpy|move)' "$scratch/copy.dis"
 }
 
+hot_functions_first() { # the way of a frame lies together; a compiler may inline some of the list, not most of it
+    readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\] *//' | awk '$2 == "PROGBITS" && $1 ~ /^\.text/ { print $1 }' >"$scratch/text"
+    head -1 "$scratch/text" | grep -q '^\.text\.hot\.' || { echo "first: $(head -1 "$scratch/text")"; return 1; }
+    found=$(grep -c '^\.text\.hot\.' "$scratch/text") listed=$(grep -c '^[a-z]' scripts/hot.list)
+    [ $((found * 4)) -ge $((listed * 3)) ] || { echo "$found of the $listed functions in scripts/hot.list"; return 1; }
+}
+
 # Instructions by target: `tab` mnemonic, or a register name as a word.
 forbidden() {
     case $1 in
@@ -92,6 +99,7 @@ one_target() {
     check "no_static_data_$t" no_static_data "$lib"
     check "no_formatting_$t" no_formatting "$lib"
     case $t in host)
+        check hot_functions_first hot_functions_first "$lib"
         case $rust in x86_64*) check copies_in_vectors copies_in_vectors "$lib" ;; esac
         return
         ;;
