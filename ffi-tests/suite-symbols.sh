@@ -59,11 +59,20 @@ float() {
     s390x) echo '%[fv][0-9]+' ;;
     esac
 }
+instructions() { # instructions FILE: without addresses, codes, symbols and places: `b0` is no register where it is one of these
+    "${cross}objdump" -d --no-show-raw-insn "$1" | sed -E 's/^ *[0-9a-f]+://; s/(0x)?[0-9a-f]+ <[^>]*>//g; s/<[^>]*>//g'
+}
 disassembly_without() { # disassembly_without TARGET PATTERN
-    "${cross}objdump" -d "target/dist/$1/libbootlace.a" >"$scratch/$1.dis" || return 1
-    grep -q ' <lace_version>:' "$scratch/$1.dis" || { echo "no code disassembled"; return 1; }
-    # relocation-free text only: symbol names in <> are not registers
-    ! sed 's/<[^>]*>//g' "$scratch/$1.dis" | grep -E -m5 "$2"
+    "${cross}objdump" -d "target/dist/$1/libbootlace.a" | grep -q ' <lace_version>:' || { echo "no code disassembled"; return 1; }
+    instructions "target/dist/$1/libbootlace.a" >"$scratch/$1.dis"
+    ! grep -E -m5 "$2" "$scratch/$1.dis"
+}
+# The pattern finds what it looks for: the same compiler without the bootloader's flags.
+finds_float() { # finds_float TARGET
+    case $1 in thumb*) hard="-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard" ;; x86) hard="-march=pentium3 -mfpmath=sse" ;; *) hard= ;; esac
+    # shellcheck disable=SC2086
+    echo 'float f(float a, float b) { return a * b + 1.5f; }' | "${cross}gcc" -x c -c $hard -O1 -o "$scratch/float.o" - &&
+        instructions "$scratch/float.o" | grep -E "$(float "$1")"
 }
 links_bare() { # links_bare TARGET: a freestanding program under the bootloader's flags, nothing undefined
     # shellcheck disable=SC2086
@@ -107,6 +116,7 @@ one_target() {
     check "links_bare_$t" links_bare "$t"
     check "links_whole_archive_$t" links_whole "$t"
     check "two_rust_libraries_$t" two_in_one_image "$t"
+    check "finds_float_$t" finds_float "$t"
     check "no_float_$t" disassembly_without "$t" "$(float "$t")"
     [ -z "$(forbidden "$t")" ] || check "reserved_register_$t" disassembly_without "$t" "$(forbidden "$t")"
 }
@@ -126,15 +136,20 @@ esac
 for c in $clients; do check "alone_$c" alone "$c"; done
 
 # The checks above find what they look for.
-plain_c() { echo 'float f(float a, float b) { return a * b; } int g(void) { register int s __asm__("r9"); __asm__ volatile("mov %0, #1" : "=r"(s)); return s; }'; }
-finds_float() { plain_c | "$1" -x c -c $2 -O1 -o "$scratch/float.o" - && arm-none-eabi-objdump -d "$scratch/float.o" | grep -E "$(float armv7)"; }
-finds_r9() { plain_c | arm-none-eabi-gcc -x c -c -mcpu=cortex-a7 -O1 -o "$scratch/r9.o" - && arm-none-eabi-objdump -d "$scratch/r9.o" | grep -E "$(forbidden armv7-uboot)"; }
-if command -v arm-none-eabi-gcc >/dev/null; then
-    check patterns_find_float finds_float arm-none-eabi-gcc "-mcpu=cortex-a7 -mfpu=vfpv4 -mfloat-abi=hard"
-    check patterns_find_r9 finds_r9
-else
-    skip patterns "arm-none-eabi-gcc is not installed"
-fi
+uses_r9() { echo 'int g(void) { register int s __asm__("r9"); __asm__ volatile("mov %0, #1" : "=r"(s)); return s; }'; }
+uses_x18() { echo 'long g(void) { register long s __asm__("x18"); __asm__ volatile("mov %0, #1" : "=r"(s)); return s; }'; }
+finds_register() { # finds_register TARGET FUNCTION
+    target_facts "$1"
+    "$2" | "${cross}gcc" -x c -c -O1 -o "$scratch/register.o" - && instructions "$scratch/register.o" | grep -E "$(forbidden "$1")"
+}
+for pair in armv7-uboot:uses_r9 aarch64-uboot:uses_x18; do
+    target_facts "${pair%:*}"
+    if command -v "${cross}gcc" >/dev/null; then
+        check "finds_register_${pair%:*}" finds_register "${pair%:*}" "${pair#*:}"
+    else
+        skip "finds_register_${pair%:*}" "${cross}gcc is not installed"
+    fi
+done
 
 # The host: with another Rust library, in every kind of program.
 two() { cc -O1 -Wall -Wextra -Werror "$@" -Iinclude ffi-tests/symbols/two.c target/dist/host/libbootlace.a "$scratch/libother.a" -o "$scratch/two" && "$scratch/two"; }
