@@ -54,7 +54,7 @@ float() {
     aarch64*) echo '\<[qdshbv][0-9]+(\.|\>)' ;;
     riscv*) echo '	(f(l|s|ld|sd|lw|sw|mv|add|sub|mul|div|cvt|sgnj|madd)[a-z0-9.]*|c\.f[a-z]+)	' ;;
     mips*) echo '\$f[0-9]+' ;;
-    powerpc) echo '	(f[a-z]+|lf[sd]u?x?|stf[sd]u?x?|stfiwx)\.?	' ;;
+    powerpc) echo '	(f[a-z]+|lf[sd]u?x?|stf[sd]u?x?|stfiwx)\.?[	 ]' ;;
     x86*) echo '%(xmm|ymm|zmm|mm|st)' ;;
     s390x) echo '%[fv][0-9]+' ;;
     esac
