@@ -1483,7 +1483,9 @@ int lace_tcp_error(lace_stack *net, lace_tcp tcp);
 int lace_tcp_wait(lace_stack *net, lace_tcp tcp, uint32_t events);
 
 /**
- * Gives the `len` bytes at `data`, *borrowed for the call*, to be sent: as many as the ring has room for.
+ * Gives the `len` bytes at `data`, *borrowed for the call*, to be sent: as many as the ring has room for. What
+ * fills segments that may go leaves at once, if nothing waits before it: `nic.send` may be called. The rest leaves in
+ * the next pass.
  *
  * Returns how many, at least 1; 0 for `len` 0; `LACE_EAGAIN`: the ring is full; `LACE_ENOTCONN`: nothing more can be
  * sent; what the connection ended with; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
@@ -2021,14 +2023,6 @@ struct lace_tftp_get {
     lace_done done;
     /** Passed to both. */
     void *ctx;
-    /**
-     * UDP port of the client, for firewalls that let only that one through; 0: one that nobody can guess, another for
-     * each transfer (RFC 1350 section 4), which is safer. The operation fails with `LACE_EADDRINUSE` while a socket or
-     * another transfer has the port.
-     */
-    uint16_t local_port;
-    /** 0. */
-    uint16_t reserved[3];
 };
 
 /** What to send. Set up by `lace_tftp_put_init`; copied at start; the texts must live until the operation has ended. */
@@ -2064,10 +2058,8 @@ struct lace_tftp_put {
     uint32_t retries;
     /** 1: convert line ends (mode netascii); 0: bytes as they are (mode octet). */
     uint32_t netascii;
-    /** UDP port of the client; 0: one that nobody can guess. See `lace_tftp_get`. */
-    uint16_t local_port;
     /** 0. */
-    uint16_t reserved;
+    uint32_t reserved;
     /** Optional: bytes the server has acknowledged, of `len` if that is known. */
     lace_progress progress;
     /** Optional. */

@@ -29,8 +29,10 @@ pub enum Case {
     TcpTx(usize),
     /// The same from memory that is lent to the stack. Stacks that cannot do this sit it out.
     Sendfile(usize),
-    /// The same, the NIC gathering spans and filling in the checksums.
-    SendfileOffload(usize),
+    /// The same, the NIC gathering spans and filling in the checksums; in segments of so many bytes.
+    SendfileOffload(usize, usize),
+    /// [`Case::TcpTx`] with a NIC that gathers spans: the stack's own buffer is where they lie.
+    TcpTxGather(usize),
     /// TFTP's lock-step: four bytes of header and 1468 of data come, an acknowledgement of four bytes goes.
     Lockstep,
     /// ICMP echo requests with 56 bytes of data, 64 of ICMP, answered.
@@ -38,7 +40,7 @@ pub enum Case {
 }
 
 /// All cases.
-pub const ALL: [Case; 14] = [
+pub const ALL: [Case; 16] = [
     Case::UdpRx,
     Case::Fragments(Order::Forward),
     Case::Fragments(Order::Reversed),
@@ -50,7 +52,9 @@ pub const ALL: [Case; 14] = [
     Case::TcpTx(256 << 10),
     Case::TcpTx(4 << 20),
     Case::Sendfile(64 << 10),
-    Case::SendfileOffload(64 << 10),
+    Case::SendfileOffload(64 << 10, MSS),
+    Case::SendfileOffload(64 << 10, 536),
+    Case::TcpTxGather(64 << 10),
     Case::Lockstep,
     Case::Echo,
 ];
@@ -62,7 +66,7 @@ fn payload_len(case: Case) -> usize {
         Case::Fragments(_) => FRAGMENTS * FRAGMENT - UDP,
         Case::Lockstep => 4 + 1468,
         Case::Echo => 56,
-        Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => MSS,
+        Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_) => MSS,
     }
 }
 
@@ -98,7 +102,9 @@ impl Case {
             Case::TcpTx(n) if n == 256 << 10 => "tcp_tx_256k",
             Case::TcpTx(_) => "tcp_tx_4m",
             Case::Sendfile(_) => "sendfile_64k",
-            Case::SendfileOffload(_) => "sendfile_offload",
+            Case::SendfileOffload(_, MSS) => "sendfile_offload",
+            Case::SendfileOffload(..) => "sendfile_offload_536",
+            Case::TcpTxGather(_) => "tcp_tx_64k_gather",
             Case::Lockstep => "lockstep",
             Case::Echo => "echo_64",
         }
@@ -107,8 +113,8 @@ impl Case {
     /// Frames that carry payload for each round a [`crate::harness::Bench`] makes: a transfer, a datagram, a frame.
     pub fn packets_per_round(self) -> u64 {
         match self {
-            Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => {
-                TRANSFER.div_ceil(MSS) as u64
+            Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_) => {
+                TRANSFER.div_ceil(self.mss()) as u64
             }
             Case::Fragments(_) => FRAGMENTS as u64,
             _ => 1,
@@ -118,7 +124,7 @@ impl Case {
     /// Rounds of one timed run: about one walk through the destination.
     pub fn rounds(self) -> u64 {
         match self {
-            Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => {
+            Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_) => {
                 (DESTINATION / TRANSFER) as u64
             }
             Case::Fragments(_) => (DESTINATION / (FRAGMENTS * FRAGMENT)) as u64,
@@ -129,7 +135,7 @@ impl Case {
     /// Rounds whose instructions are counted.
     pub fn counted_rounds(self) -> u64 {
         match self {
-            Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => 1,
+            Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_) => 1,
             Case::Fragments(_) => 80,
             _ => 960,
         }
@@ -153,23 +159,38 @@ impl Case {
                 Nic::new(requests.collect(), Peer::replay(Order::Forward, 1))
             }
             Case::TcpRx(n) => Nic::new(crate::nic::segments(self), Peer::sender(TRANSFER, n)),
-            Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => {
-                Nic::new(crate::nic::segments(self), Peer::receiver(TRANSFER, n))
+            Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n, _) | Case::TcpTxGather(n) => {
+                Nic::new(crate::nic::segments(self), Peer::receiver(TRANSFER, n, self.mss()))
             }
+        }
+    }
+
+    /// Payload of a full segment of a TCP case.
+    pub fn mss(self) -> usize {
+        match self {
+            Case::SendfileOffload(_, mss) => mss,
+            _ => MSS,
         }
     }
 
     /// Bytes of a TCP case's window.
     pub fn window(self) -> usize {
         match self {
-            Case::TcpRx(n) | Case::TcpTx(n) | Case::Sendfile(n) | Case::SendfileOffload(n) => n,
+            Case::TcpRx(n)
+            | Case::TcpTx(n)
+            | Case::Sendfile(n)
+            | Case::SendfileOffload(n, _)
+            | Case::TcpTxGather(n) => n,
             _ => 0,
         }
     }
 
     /// Whether rounds are TCP connections.
     pub fn is_tcp(self) -> bool {
-        matches!(self, Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_))
+        matches!(
+            self,
+            Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_)
+        )
     }
 
     /// What the first `rounds` rounds, which fit, put into the destination.
@@ -191,7 +212,7 @@ impl Case {
                     all.extend(payload(self, i % (RING / FRAGMENTS)));
                 }
             }
-            Case::Echo | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => {}
+            Case::Echo | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_) => {}
         }
         all
     }
@@ -271,7 +292,7 @@ impl Source {
     /// What `case` sends.
     pub fn new(case: Case) -> Source {
         match case {
-            Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => {
+            Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_) => {
                 Source { memory: region::source(case), len: DESTINATION / TRANSFER * TRANSFER, at: 0 }
             }
             _ => Source { memory: region::destination(), len: 0, at: 0 },
@@ -290,7 +311,7 @@ impl Source {
 /// What a TCP case sends: the stream, over and over, as long as the destination.
 pub fn source_bytes(case: Case) -> Vec<u8> {
     match case {
-        Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => {
+        Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_) => {
             let stream = stream(case, TRANSFER);
             stream.iter().copied().cycle().take(DESTINATION / TRANSFER * TRANSFER).collect()
         }

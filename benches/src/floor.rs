@@ -72,11 +72,11 @@ fn open<P: Pass>(case: Case) -> Option<Box<dyn Bench>> {
         Case::Fragments(_) => Floor::<P>::fragments,
         Case::Echo => Floor::<P>::echo,
         Case::TcpRx(_) => Floor::<P>::receive,
-        Case::TcpTx(_) | Case::Sendfile(_) => Floor::<P>::transmit,
-        Case::SendfileOffload(_) => return None,
+        Case::TcpTx(_) | Case::Sendfile(_) | Case::TcpTxGather(_) => Floor::<P>::transmit,
+        Case::SendfileOffload(..) => return None,
     };
     let total = match case {
-        Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) => crate::case::TRANSFER,
+        Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::TcpTxGather(_) => crate::case::TRANSFER,
         _ => 0,
     };
     Some(Box::new(Floor {

@@ -136,6 +136,8 @@ enum Phase {
 /// One end of a TCP connection that works because nothing is ever lost. Counts are bytes of the stream, SYN and FIN apart.
 pub struct Tcp {
     total: usize,
+    /// Largest segment we take.
+    mss: usize,
     /// Shift of the window field we send.
     own_shift: u8,
     phase: Phase,
@@ -180,9 +182,10 @@ impl Peer {
         Peer::Sender(Tcp::new(total, window))
     }
 
-    /// A TCP server that takes what comes, `total` bytes a connection, with a window of `window`.
-    pub fn receiver(total: usize, window: usize) -> Peer {
-        Peer::Receiver(Tcp::new(total, window))
+    /// A TCP server that takes what comes, `total` bytes a connection, with a window of `window`, in
+    /// segments of `mss`.
+    pub fn receiver(total: usize, window: usize, mss: usize) -> Peer {
+        Peer::Receiver(Tcp { mss, ..Tcp::new(total, window) })
     }
 }
 
@@ -341,16 +344,15 @@ impl Line {
         hear(&buffers[buffer].0[..len], len, peer, sent, arp);
     }
 
-    /// Sends a frame that lies in pieces; `summed` unless the NIC is to fill in the transport checksum. The first span
-    /// holds the headers.
+    /// Sends a frame of `len` bytes that lies in pieces, the first of which, `head`, holds the headers; `summed` unless the
+    /// NIC is to fill in the transport checksum. `frame`: all of it, for who wants to look.
     #[inline]
-    pub fn send_spans(&mut self, spans: &[&[u8]], summed: bool) {
+    pub fn send_spans(&mut self, head: &[u8], len: usize, summed: bool, frame: impl FnOnce() -> Vec<u8>) {
         if let Some(eyes) = &mut self.eyes {
-            eyes.look(&spans.concat(), &self.peer, summed);
+            eyes.look(&frame(), &self.peer, summed);
         }
-        let len = spans.iter().map(|span| span.len()).sum();
         let Line { peer, sent, arp, .. } = self;
-        hear(spans.first().unwrap_or(&&[][..]), len, peer, sent, arp);
+        hear(head, len, peer, sent, arp);
     }
 }
 
@@ -378,6 +380,7 @@ impl Tcp {
     fn new(total: usize, window: usize) -> Tcp {
         Tcp {
             total,
+            mss: MSS,
             // The window field is always full.
             own_shift: (window >> 16).max(1).ilog2() as u8,
             phase: Phase::Listen,
@@ -497,8 +500,8 @@ impl Tcp {
             return false;
         };
         let options: &[u8] = match (flags & SYN != 0, self.scaled) {
-            (true, true) => &[2, 4, (MSS >> 8) as u8, MSS as u8, 1, 3, 3, self.own_shift],
-            (true, false) => &[2, 4, (MSS >> 8) as u8, MSS as u8],
+            (true, true) => &[2, 4, (self.mss >> 8) as u8, self.mss as u8, 1, 3, 3, self.own_shift],
+            (true, false) => &[2, 4, (self.mss >> 8) as u8, self.mss as u8],
             _ => &[],
         };
         frame.buffer.0[BODY..BODY + options.len()].copy_from_slice(options);

@@ -92,7 +92,7 @@ pub fn open_ring(case: Case) -> Option<Box<dyn Bench>> {
 }
 
 fn set_up(case: Case, udp_burst: usize) -> Option<Box<dyn Bench>> {
-    if matches!(case, Case::Sendfile(_) | Case::SendfileOffload(_)) {
+    if matches!(case, Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_)) {
         return None;
     }
     let mut port = Port(case.nic());
@@ -149,7 +149,7 @@ impl Bench for Smol {
             Case::Echo => self.echo(rounds),
             Case::TcpRx(_) => (0..rounds).for_each(|_| self.receive(TRANSFER)),
             Case::TcpTx(_) => (0..rounds).for_each(|_| self.transmit(TRANSFER)),
-            Case::Sendfile(_) | Case::SendfileOffload(_) => {}
+            Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_) => {}
         }
     }
 

@@ -308,7 +308,9 @@ pub unsafe extern "C" fn lace_tcp_wait(net: *mut lace_stack, tcp: lace_tcp, even
     }))
 }
 
-/// Gives the `len` bytes at `data`, *borrowed for the call*, to be sent: as many as the ring has room for.
+/// Gives the `len` bytes at `data`, *borrowed for the call*, to be sent: as many as the ring has room for. What
+/// fills segments that may go leaves at once, if nothing waits before it: `nic.send` may be called. The rest leaves in
+/// the next pass.
 ///
 /// Returns how many, at least 1; 0 for `len` 0; `LACE_EAGAIN`: the ring is full; `LACE_ENOTCONN`: nothing more can be
 /// sent; what the connection ended with; `LACE_EFAULT`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`.
@@ -317,7 +319,7 @@ pub unsafe extern "C" fn lace_tcp_send(net: *mut lace_stack, tcp: lace_tcp, data
     counted(enter(net).and_then(|net| {
         let bytes = borrowed(net, data, len)?;
         let (key, _) = net.tcp.find(tcp)?;
-        net.call(|core| match core.engine.tcp.send(key, bytes).map_err(code)? {
+        net.call(|core| match core.engine.tcp.send_now(&mut core.engine.stack, key, bytes).map_err(code)? {
             0 if !bytes.is_empty() => Err(LACE_EAGAIN),
             count => Ok(count),
         })

@@ -38,6 +38,15 @@ struct Marks {
     caps: NicCaps,
 }
 
+/// What a packet of a train carries.
+#[derive(Debug)]
+pub enum Carried<'b, M> {
+    /// Bytes where they lie.
+    Span(Span<'b, M>),
+    /// Bytes, and where to keep a copy of them, which is made in the pass that sums them: as long as they are.
+    Through(&'b [u8], &'b mut [u8]),
+}
+
 /// Writes `part` at `at`.
 #[inline]
 fn put<const N: usize>(out: &mut [u8], at: usize, part: [u8; N]) -> Option<()> {
@@ -62,21 +71,40 @@ impl Marks {
         };
         put(out, self.sum_at, sum)
     }
-}
 
-impl Train {
+    /// Writes what differs over what the packet before had; the headers.
+    #[inline]
+    fn mark_in<'h>(
+        &self,
+        head: &'h mut [u8; MAX_HEADERS],
+        ident: u16,
+        field: [u8; 4],
+        body: Option<Sum>,
+    ) -> Option<&'h [u8]> {
+        let head = head.get_mut(..self.head_len)?;
+        self.mark(head, ident, field, body)?;
+        Some(head)
+    }
+
     /// Writes all headers to `out`, which is as long as they are.
     #[inline]
-    fn write(&self, out: &mut [u8], ident: u16, field: [u8; 4], body: Option<Sum>) -> Option<()> {
+    fn write(
+        &self,
+        out: &mut [u8],
+        head: &[u8; MAX_HEADERS],
+        ident: u16,
+        field: [u8; 4],
+        body: Option<Sum>,
+    ) -> Option<()> {
         // The two lengths that nearly every segment has are a few moves.
         if let Ok(out) = <&mut [u8; 54]>::try_from(&mut *out) {
-            *out = *self.head.first_chunk()?;
+            *out = *head.first_chunk()?;
         } else if let Ok(out) = <&mut [u8; 66]>::try_from(&mut *out) {
-            *out = *self.head.first_chunk()?;
+            *out = *head.first_chunk()?;
         } else {
-            Sum::copy_only(out, self.head.get(..self.marks.head_len)?)?;
+            Sum::copy_only(out, head.get(..self.head_len)?)?;
         }
-        self.marks.mark(out, ident, field, body)
+        self.mark(out, ident, field, body)
     }
 }
 
@@ -133,7 +161,8 @@ impl<'a, H: Host> Stack<'a, H> {
         Ok(Train { head, marks })
     }
 
-    /// Sends the next packet of a train, with `field` and `body`, which is as long as was said.
+    /// Sends the next packet of a train, with `field` and `body`, which is as long as was said. Unless it was sent, what is
+    /// in a copy's place is undefined.
     ///
     /// # Errors
     /// See [`TxError`]; nothing was sent.
@@ -142,42 +171,68 @@ impl<'a, H: Host> Stack<'a, H> {
         &mut self,
         train: &mut Train,
         field: [u8; 4],
-        body: Span<'_, H::Memory>,
+        body: Carried<'_, H::Memory>,
         token: Token,
     ) -> Result<(), TxError> {
-        let marks = train.marks;
+        let Train { head, marks } = train;
         let ident = self.next_ident();
         let iface = self.interfaces.get_mut(usize::from(marks.nic.0)).and_then(Option::as_mut);
         let iface = iface.filter(|iface| iface.link).ok_or(TxError::NetworkDown)?;
         let offload = marks.caps.contains(NicCaps::TX_L4_SUM);
-        let lends = matches!(body, Span::Memory { .. });
         let asynchronous = marks.caps.contains(NicCaps::ASYNC);
-        let sent = if marks.caps.contains(NicCaps::GATHER) && (lends || !asynchronous) {
-            let sum = match &body {
-                _ if offload => Ok(None),
-                Span::Bytes(bytes) => Ok(Some(Sum::of(bytes))),
-                Span::Memory { memory, at, len } => memory.sum(*at, *len).map(Some).map_err(|_| TxError::Invalid),
-            };
-            sum.and_then(|sum| {
-                // What differs is written over what the last one had.
-                marks.mark(&mut train.head, ident, field, sum).ok_or(TxError::Invalid)?;
-                let head = train.head.get(..marks.head_len).ok_or(TxError::Invalid)?;
-                if asynchronous {
-                    send_gathered(iface, &mut self.frames, marks.nic, head, &[body], 0, token)
-                } else {
-                    iface.nic.send(&[Span::Bytes(head), body], token).map_err(TxError::from)
+        let gathers = marks.caps.contains(NicCaps::GATHER);
+        // Each kind has a closure of its own: see `super::way`.
+        let template = &*head;
+        let sent = match body {
+            Carried::Span(span @ Span::Memory { memory, at, len }) if gathers => {
+                let sum = if offload { Ok(None) } else { memory.sum(at, len).map(Some).map_err(|_| TxError::Invalid) };
+                match sum {
+                    Err(error) => Err(error),
+                    Ok(sum) if asynchronous => {
+                        let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
+                        send_gathered(iface, &mut self.frames, marks.nic, head, &[span], 0, token)
+                    }
+                    Ok(sum) => {
+                        let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
+                        iface.nic.send(&[Span::Bytes(head), span], token).map_err(TxError::from)
+                    }
                 }
-            })
-        } else {
-            let train = &*train;
-            copy_out(iface, &mut self.frames, marks.nic, marks.len, |out| {
-                let (head, rest) = out.split_at_mut_checked(marks.head_len).ok_or(TxError::Invalid)?;
-                let sum = match body {
-                    Span::Bytes(bytes) => Sum::copy(rest, bytes).ok_or(TxError::Invalid)?,
-                    Span::Memory { memory, at, .. } => memory.read_sum(at, rest).map_err(|_| TxError::Invalid)?,
-                };
-                train.write(head, ident, field, if offload { None } else { Some(sum) }).ok_or(TxError::Invalid)
-            })
+            }
+            Carried::Span(span @ Span::Bytes(bytes)) if gathers && !asynchronous => {
+                let sum = if offload { None } else { Some(Sum::of(bytes)) };
+                let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
+                iface.nic.send(&[Span::Bytes(head), span], token).map_err(TxError::from)
+            }
+            Carried::Through(bytes, copy) if gathers && !asynchronous => {
+                let sum =
+                    if offload { Sum::copy_only(copy, bytes).map(|()| None) } else { Sum::copy(copy, bytes).map(Some) };
+                let sum = sum.ok_or(TxError::Invalid)?;
+                let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
+                iface.nic.send(&[Span::Bytes(head), Span::Bytes(copy)], token).map_err(TxError::from)
+            }
+            Carried::Span(Span::Bytes(bytes)) => copy_out(iface, &mut self.frames, marks.nic, marks.len, |out| {
+                let (out_head, rest) = out.split_at_mut_checked(marks.head_len).ok_or(TxError::Invalid)?;
+                let sum = Sum::copy(rest, bytes).ok_or(TxError::Invalid)?;
+                marks
+                    .write(out_head, template, ident, field, if offload { None } else { Some(sum) })
+                    .ok_or(TxError::Invalid)
+            }),
+            Carried::Span(Span::Memory { memory, at, .. }) => {
+                copy_out(iface, &mut self.frames, marks.nic, marks.len, |out| {
+                    let (out_head, rest) = out.split_at_mut_checked(marks.head_len).ok_or(TxError::Invalid)?;
+                    let sum = memory.read_sum(at, rest).map_err(|_| TxError::Invalid)?;
+                    marks
+                        .write(out_head, template, ident, field, if offload { None } else { Some(sum) })
+                        .ok_or(TxError::Invalid)
+                })
+            }
+            Carried::Through(bytes, copy) => copy_out(iface, &mut self.frames, marks.nic, marks.len, |out| {
+                let (out_head, rest) = out.split_at_mut_checked(marks.head_len).ok_or(TxError::Invalid)?;
+                let sum = Sum::copy_twice(rest, copy, bytes).ok_or(TxError::Invalid)?;
+                marks
+                    .write(out_head, template, ident, field, if offload { None } else { Some(sum) })
+                    .ok_or(TxError::Invalid)
+            }),
         };
         egress::count_tx(&mut self.stats, &sent);
         sent
@@ -229,7 +284,13 @@ mod tests {
                         0 => Span::Bytes(&data[..len]),
                         _ => Span::Memory { memory: &memory, at, len },
                     };
-                    stack.send_in_train(&mut train, field, span(), Token(0)).unwrap();
+                    let mut copy = std::vec![0u8; len];
+                    let body = match n {
+                        2 => Carried::Through(&data[at..at + len], &mut copy),
+                        _ => Carried::Span(span()),
+                    };
+                    stack.send_in_train(&mut train, field, body, Token(0)).unwrap();
+                    assert!(n < 2 || copy == data[at..at + len]);
                     stack.send_along(&way, &header, 16, Load::Spans(&[span()]), Token(0)).unwrap();
                     let mut sent: Vec<Vec<u8>> = wire.borrow_mut().sent.drain(..).collect();
                     assert_eq!(sent.len(), 2);
@@ -264,7 +325,7 @@ mod tests {
         assert_eq!(stack.train(&way, &[0; 20], 16, 4, 5).unwrap_err(), TxError::Invalid);
         let mut train = stack.train(&way, &[0; 20], 16, 4, 1460).unwrap();
         stack.set_link(nic, false);
-        let down = stack.send_in_train(&mut train, [0; 4], Span::Bytes(&[0; 1460]), Token(0));
+        let down = stack.send_in_train(&mut train, [0; 4], Carried::Span(Span::Bytes(&[0; 1460])), Token(0));
         assert_eq!(down, Err(TxError::NetworkDown));
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! One pass: [`Tcp::receive`] for each segment, then [`Tcp::poll`] once, which runs timers that are due and sends what may
 //! be sent; then [`Tcp::next_event`] until it has nothing to tell. Acknowledgements leave as soon as they are due, data
-//! leaves in `poll`. Nothing here costs more with idle connections about.
+//! leaves in `poll`, full segments also as they are given ([`Tcp::send_now`]). Nothing here costs more with idle connections about.
 
 #![cfg_attr(
     not(test),
@@ -41,6 +41,7 @@ mod state;
 pub mod stream;
 mod table;
 mod timers;
+mod train;
 
 pub use conn::{Events, Info, SlotMemory, State};
 pub use listen::Listener;
@@ -304,6 +305,26 @@ impl<'a, H: Host> Tcp<'a, H> {
             self.table.enlist(List::Ready, key.index);
         }
         Ok(count)
+    }
+
+    /// The same, but what fills segments that may be sent leaves at once, if nothing waits before it: its bytes are read
+    /// once, for the frame and for the ring.
+    ///
+    /// # Errors
+    /// Those of [`Self::send`].
+    pub fn send_now(&mut self, stack: &mut Stack<'a, H>, key: Key, bytes: &[u8]) -> Result<usize> {
+        let conn = self.get_mut(key)?;
+        Self::may_send(conn)?;
+        let mut cx = Context { stack, pages: &mut self.pages, time_wait: self.time_wait };
+        let sent = match self.table.get_mut(key) {
+            Some(conn) => conn.send_through(&mut cx, bytes),
+            None => 0,
+        };
+        if sent > 0 {
+            self.table.enlist(List::Ready, key.index);
+        }
+        let rest = bytes.get(sent..).unwrap_or_default();
+        Ok(sent.saturating_add(self.send(key, rest)?))
     }
 
     /// Bytes that the send ring has room for.

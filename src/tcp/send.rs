@@ -7,6 +7,7 @@ use super::pages::Pages;
 use super::sender::Choice;
 use super::seq::Pos;
 use super::source::{Body, Obstacle};
+use super::train::Full;
 use crate::stack::Stack;
 use crate::stack::egress::{L4Header, L4Sum, TxError};
 use crate::stack::stats::Counter;
@@ -18,9 +19,7 @@ use crate::wire::ipv4::Protocol;
 use crate::wire::tcp::{Flags, HEADER_LEN, MAX_HEADER_LEN, Options, Repr, Timestamps};
 
 /// Where the checksum lies in a header.
-const SUM_AT: usize = 16;
-/// Where the sequence number does.
-const SEQ_AT: usize = 4;
+pub(super) const SUM_AT: usize = 16;
 /// Segments a connection sends in one turn, before others have theirs.
 pub(super) const BURST: usize = 16;
 
@@ -58,8 +57,7 @@ impl<'a, H: Host> Connection<'a, H> {
         while left > 0 {
             left = left.saturating_sub(match self.output_train(cx, left) {
                 Ok(count) => count,
-                Err(Stop::Busy) => return Flow::Busy,
-                Err(_) => 0,
+                Err(Full) => return Flow::Busy,
             });
             if left == 0 {
                 break;
@@ -77,65 +75,6 @@ impl<'a, H: Host> Connection<'a, H> {
         // Stopped by the turn, not by a want of data: the window may grow.
         self.tx.limited = true;
         Flow::More
-    }
-
-    /// Sends full segments of new data behind each other, at most `most`, from one look at the connection; how many. What
-    /// is not as usual is left to [`Self::output_one`].
-    #[inline]
-    fn output_train(&mut self, cx: &mut Context<'_, 'a, H>, most: usize) -> Result<usize, Stop> {
-        if self.due != Due::Nothing || !self.state.sends() || self.tx.una == self.tx.nxt || self.rx.has_sack() {
-            return Ok(0);
-        }
-        let room = self.room(self.stamp_len());
-        match self.tx.full_segments(room, most) {
-            0 | 1 => Ok(0),
-            count => self.send_train(cx, room, count),
-        }
-    }
-
-    fn send_train(&mut self, cx: &mut Context<'_, 'a, H>, room: u32, count: usize) -> Result<usize, Stop> {
-        let Context { stack, pages, .. } = cx;
-        let len = room as usize;
-        let start = self.tx.nxt;
-        // Whatever stands in the way of a train is met, and dealt with, by the next single segment.
-        if self.find_way(stack).is_err() || self.tx.queue.span(pages, start, len).is_none() {
-            return Ok(0);
-        }
-        let edge = self.rx.edge;
-        let mut header = self.header(stack.now, start, Flags::ACK);
-        if let Some(seq) = header.bytes.get_mut(SEQ_AT..).and_then(|rest| rest.first_chunk_mut::<4>()) {
-            *seq = [0; 4];
-        }
-        let train = self.way.as_ref().and_then(|way| stack.train(way, header.bytes(), SUM_AT, SEQ_AT, len).ok());
-        let Some(mut train) = train else {
-            self.rx.take_back(edge);
-            return Ok(0);
-        };
-        let keeps = stack.keeps_spans(self.nic);
-        let (mut sent, mut at, mut busy) = (0usize, start, false);
-        while sent < count {
-            let Some((span, token)) = self.tx.queue.span(pages, at, len) else { break };
-            match stack.send_in_train(&mut train, at.seq(self.iss).0.to_be_bytes(), span, token) {
-                Ok(()) if keeps && token != Token(0) => pages.lend(token),
-                // A frame that is lost is sent.
-                Ok(()) | Err(TxError::Failed(_)) => {}
-                Err(error) => {
-                    busy = error == TxError::Busy;
-                    break;
-                }
-            }
-            sent = sent.saturating_add(1);
-            at += u64::from(room);
-        }
-        if sent > 0 {
-            let len = usize::try_from(at.since(start)).unwrap_or(0);
-            self.rx.acked();
-            let all = Choice { at: start, len, fin: false, again: false };
-            self.tx.sent(stack.now, &all, self.options.user_timeout);
-        } else {
-            self.rx.take_back(edge);
-        }
-        if busy { Err(Stop::Busy) } else { Ok(sent) }
     }
 
     /// Sends one segment; whether there was one to send.
@@ -446,7 +385,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// The header of a segment that is not a SYN; takes the edge of the window along.
     #[inline]
-    fn header(&mut self, now: Instant, at: Pos, flags: Flags) -> Header {
+    pub(super) fn header(&mut self, now: Instant, at: Pos, flags: Flags) -> Header {
         let window = self.rx.advertise();
         let mut repr = Repr {
             source_port: self.local.port,
@@ -479,7 +418,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// Sees to it that there is a valid way to the peer.
     #[inline]
-    fn find_way(&mut self, stack: &mut Stack<'a, H>) -> Result<(), TxError> {
+    pub(super) fn find_way(&mut self, stack: &mut Stack<'a, H>) -> Result<(), TxError> {
         if self.way.as_ref().is_some_and(|way| stack.is_valid(way)) {
             return Ok(());
         }
@@ -509,13 +448,13 @@ impl<'a, H: Host> Connection<'a, H> {
 
 /// The bytes of a header, for the stack to finish.
 pub(super) struct Header {
-    bytes: [u8; MAX_HEADER_LEN],
+    pub(super) bytes: [u8; MAX_HEADER_LEN],
     len: usize,
 }
 
 impl Header {
     #[inline]
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 

@@ -464,17 +464,21 @@ impl<'a, H: Host> Sender<'a, H> {
         Some(Choice { at: self.nxt, len: usize::try_from(len).unwrap_or(0), fin, again: false })
     }
 
-    /// How many full segments of `room` bytes of new data may go behind each other, at most `most`, not counting one that is
-    /// the last there is: that one is told apart by its flags.
+    /// How many full segments of `room` bytes may go behind each other, at most `most`, of `left` bytes of new data; not
+    /// counting one that is the last there is: that one is told apart by its flags. Notes whether the congestion window is
+    /// what bounds them.
     #[inline]
-    pub fn full_segments(&mut self, room: u32, most: usize) -> usize {
+    pub fn full_segments(&mut self, left: u64, room: u32, most: usize) -> usize {
         if self.board.lost() > 0 {
             return 0;
         }
-        let left = self.queue.end().since(self.nxt).saturating_sub(1);
         let usable = self.edge.since(self.nxt);
         let free = u64::from(self.congestion.window()).saturating_sub(self.pipe());
-        let bytes = left.min(usable).min(free);
+        let given = left.saturating_sub(1).min(usable);
+        if free < given {
+            self.limited = true;
+        }
+        let bytes = given.min(free);
         let (mut count, mut end) = (0usize, u64::from(room));
         // Fewer turns than a division takes steps.
         while end <= bytes && count < most {

@@ -157,6 +157,19 @@ impl<'a, H: Host> SendQueue<'a, H> {
         count
     }
 
+    /// The next `len` free bytes of the ring, where they are in one piece and what is appended comes behind all else.
+    #[inline]
+    pub fn ahead(&mut self, len: usize) -> Option<&mut [u8]> {
+        let (first, second) = self.ring.spare_mut(0, len)?;
+        second.is_empty().then_some(first)
+    }
+
+    /// Appends the `len` bytes that were written there.
+    #[inline]
+    pub fn take_ahead(&mut self, len: usize) {
+        self.end += self.ring.advance(len) as u64;
+    }
+
     /// Appends `count` bytes of a file from `offset` on.
     ///
     /// # Errors

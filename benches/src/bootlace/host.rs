@@ -35,6 +35,15 @@ impl Port {
     }
 }
 
+/// The bytes of a span.
+#[inline]
+fn piece<'s>(span: &'s Span<'_, Region>) -> Result<&'s [u8], SendError> {
+    match span {
+        Span::Bytes(bytes) => Ok(bytes),
+        Span::Memory { memory, at, len } => memory.bytes(*at, *len).map_err(|_| SendError::Failed(HostError(-14))),
+    }
+}
+
 impl Nic for Port {
     type Memory = Region;
 
@@ -45,17 +54,14 @@ impl Nic for Port {
     #[inline]
     fn send(&mut self, spans: &[Span<'_, Region>], _: Token) -> Result<(), SendError> {
         let summed = !self.caps.contains(NicCaps::TX_L4_SUM);
-        let mut pieces = [&[][..]; 6];
-        for (piece, span) in pieces.iter_mut().zip(spans) {
-            *piece = match span {
-                Span::Bytes(bytes) => bytes,
-                Span::Memory { memory, at, len } => {
-                    memory.bytes(*at, *len).map_err(|_| SendError::Failed(HostError(-14)))?
-                }
-            };
+        let [Span::Bytes(head), rest @ ..] = spans else { return Err(SendError::Failed(HostError(-22))) };
+        // Where each span is and how long, as a device is told.
+        let mut len = head.len();
+        for span in rest {
+            len += piece(span)?.len();
         }
-        let used = pieces.get(..spans.len()).ok_or(SendError::Failed(HostError(-22)))?;
-        self.line()?.send_spans(used, summed);
+        let frame = || spans.iter().flat_map(|span| piece(span).unwrap_or(&[])).copied().collect();
+        self.line()?.send_spans(head, len, summed, frame);
         Ok(())
     }
 

@@ -103,7 +103,9 @@ pub fn open(case: Case) -> Option<Box<dyn Bench>> {
         Case::UdpRx | Case::Lockstep => 1468,
         Case::Fragments(_) => FRAGMENTS * FRAGMENT - UDP,
         Case::Echo => 0,
-        Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => return tcp::open(case),
+        Case::TcpRx(_) | Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_) => {
+            return tcp::open(case);
+        }
     };
     let mut engine = Engine::new(Bare(1), memory(&Limits::default()));
     let mut interface = Interface::new(Port::new(NicCaps::empty()), Address(OUR_MAC), 1500, None);

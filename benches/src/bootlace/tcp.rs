@@ -32,13 +32,13 @@ struct Streams {
 /// Sets Bootlace up for `case`.
 pub fn open(case: Case) -> Option<Box<dyn Bench>> {
     let caps = match case {
-        Case::Sendfile(_) => NicCaps::GATHER,
-        Case::SendfileOffload(_) => NicCaps::GATHER | NicCaps::TX_L4_SUM | NicCaps::TX_IP_SUM,
+        Case::Sendfile(_) | Case::TcpTxGather(_) => NicCaps::GATHER,
+        Case::SendfileOffload(..) => NicCaps::GATHER | NicCaps::TX_L4_SUM | NicCaps::TX_IP_SUM,
         _ => NicCaps::empty(),
     };
     // As large as smoltcp's buffers; what is received goes to a region and needs none.
     let ring = match case {
-        Case::TcpTx(n) => n,
+        Case::TcpTx(n) | Case::TcpTxGather(n) => n,
         _ => 65_535,
     };
     let idle = std::env::var("LACE_IDLE").ok().and_then(|n| n.parse().ok()).unwrap_or(0usize);
@@ -135,7 +135,7 @@ impl Streams {
         let at = self.source.next(total);
         let memory = self.source.memory;
         let mut given = 0;
-        if matches!(self.case, Case::Sendfile(_) | Case::SendfileOffload(_)) {
+        if matches!(self.case, Case::Sendfile(_) | Case::SendfileOffload(..)) {
             let source = Source::Memory(memory);
             self.engine.tcp.sendfile(key, source, at as u64, total as u64).expect("a free place");
             given = total;
@@ -145,7 +145,11 @@ impl Streams {
             assert!(idle < 100_000, "the transfer hangs");
             if given < total {
                 let data = memory.bytes(at + given, total - given).expect("a part of the source");
-                given += self.engine.tcp.send(key, data).expect("open");
+                if let Some(driver) = self.engine.stack.driver(self.id) {
+                    driver.attach(self.nic.line());
+                }
+                let Engine { tcp, stack, .. } = &mut self.engine;
+                given += tcp.send_now(stack, key, data).expect("open");
             }
             let Engine { tcp, stack, .. } = &mut self.engine;
             if given == total && !closed {
@@ -175,7 +179,9 @@ impl Bench for Streams {
         for _ in 0..rounds {
             match self.case {
                 Case::TcpRx(_) => self.receive(TRANSFER),
-                Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(_) => self.transmit(TRANSFER),
+                Case::TcpTx(_) | Case::Sendfile(_) | Case::SendfileOffload(..) | Case::TcpTxGather(_) => {
+                    self.transmit(TRANSFER)
+                }
                 _ => {}
             }
         }

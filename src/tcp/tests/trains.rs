@@ -315,3 +315,119 @@ fn sequence_numbers_wrap_inside_a_train() {
     }
     assert!(at >= 9000);
 }
+
+fn send_now(rig: &mut Rig, key: Key, from: usize, len: usize) {
+    let Node { tcp, stack, .. } = &mut rig.node;
+    assert_eq!(tcp.send_now(stack, key, &pattern(from, len)).unwrap(), len);
+}
+
+/// What is given leaves at once and is sent again from the ring; whatever the NIC can do.
+#[test]
+fn full_segments_leave_as_they_are_given() {
+    for caps in [NicCaps::empty(), NicCaps::GATHER, NicCaps::GATHER | NicCaps::ASYNC] {
+        for lends in [true, false] {
+            let mut rig = Rig::with(Limits { caps, lends, tx: 16, ..Limits::default() });
+            let key = rig.open_sack();
+            rig.node.tokens_done();
+            send_now(&mut rig, key, 0, 5500);
+            assert_eq!(carried(&mut rig, 0), [1000; 5], "without a pass");
+            rig.node.pass();
+            assert!(rig.sent().is_empty(), "what is left waits, as small segments do");
+            // What waits is made a segment by what is given behind it.
+            send_now(&mut rig, key, 5500, 3000);
+            assert_eq!(carried(&mut rig, 5000), [1000; 3]);
+            rig.node.pass();
+            assert!(rig.sent().is_empty());
+            rig.node.tokens_done();
+            rig.send_sack(1001, &[(2001, 8001)]);
+            let again: Vec<_> = rig.sent().into_iter().filter(|s| s.seq == rig.peer.irs + 1001).collect();
+            assert_eq!(again.len(), 1);
+            assert_eq!(again[0].payload, pattern(1000, 1000));
+            rig.send(A, 1, 8001, &[]);
+            assert_eq!(carried(&mut rig, 8000), [500]);
+        }
+    }
+}
+
+#[test]
+fn what_the_nic_refuses_while_it_is_given_leaves_in_the_next_pass() {
+    for refusal in [SendError::Busy, SendError::Failed(HostError(-5))] {
+        for caps in [NicCaps::empty(), NicCaps::GATHER] {
+            let mut rig = Rig::with(Limits { caps, ..Limits::default() });
+            let key = rig.open_sack();
+            rig.node.wire.borrow_mut().script = [None, Some(refusal)].into();
+            send_now(&mut rig, key, 0, 4000);
+            if refusal == SendError::Busy {
+                assert_eq!(carried(&mut rig, 0), [1000]);
+                rig.node.pass();
+                assert_eq!(carried(&mut rig, 1000), [1000; 3]);
+                continue;
+            }
+            // A lost frame is lost as on the wire: the ring has what it carried.
+            assert_eq!(rig.sent_short(), [(1, 1000, A), (2001, 1000, A)]);
+            rig.node.pass();
+            rig.sent();
+            rig.send_sack(1001, &[(2001, 4001)]);
+            let again = rig.sent();
+            assert_eq!(again[0].seq, rig.peer.irs + 1001);
+            assert_eq!(again[0].payload, pattern(1000, 1000));
+        }
+    }
+}
+
+/// A ring that is no multiple of the segments, filled and emptied over and over, in both ways of sending.
+#[test]
+fn bytes_given_at_once_keep_their_order_around_the_ring() {
+    let mut rig = Rig::with(Limits { send: 7333, ..Limits::default() });
+    let key = rig.open_sack();
+    let (mut given, mut got) = (0usize, 0usize);
+    for turn in 0..400usize {
+        let len = 1 + turn * 997 % 6000;
+        let Node { tcp, stack, .. } = &mut rig.node;
+        given += match turn % 3 {
+            0 => tcp.send(key, &pattern(given, len)).unwrap(),
+            _ => tcp.send_now(stack, key, &pattern(given, len)).unwrap(),
+        };
+        rig.node.pass();
+        for seen in rig.sent() {
+            let at = seen.seq.since(rig.peer.irs) as usize - 1;
+            assert_eq!(seen.payload, pattern(at, seen.payload.len()), "turn {turn}");
+            if at == got {
+                got += seen.payload.len();
+            }
+        }
+        rig.node.stack.now += Duration::from_millis(1);
+        rig.send(A, 1, 1 + got as u32, &[]);
+        for seen in rig.sent() {
+            assert_eq!(seen.seq.since(rig.peer.irs) as usize - 1, got);
+            got += seen.payload.len();
+        }
+    }
+    assert!(got > 300_000 && given - got <= 7333, "{given} {got}");
+}
+
+#[test]
+fn nothing_leaves_at_once_before_it_may() {
+    let mut rig = Rig::new();
+    let (key, _) = rig.connect(quiet());
+    send_now(&mut rig, key, 0, 5000);
+    assert!(rig.sent().is_empty(), "the connection does not stand yet");
+    let mut rig = Rig::new();
+    rig.peer.window = 2500;
+    let key = rig.open_sack();
+    send_now(&mut rig, key, 0, 9000);
+    assert_eq!(carried(&mut rig, 0), [1000; 2], "the peer's window");
+    let mut rig = Rig::new();
+    let key = rig.open_sack();
+    send_now(&mut rig, key, 0, 20_000);
+    assert_eq!(carried(&mut rig, 0), [1000; 10], "the congestion window");
+    // It was what held the sender back, and grows.
+    rig.node.stack.now += Duration::from_millis(5);
+    let frame = rig.frame(A, 1, 10_001, &[], Default::default());
+    rig.node.receive(&frame);
+    send_now(&mut rig, key, 20_000, 5000);
+    assert_eq!(rig.node.tcp.info(key).unwrap().congestion_window, 20_000);
+    rig.node.tcp.shutdown(&mut rig.node.stack, key).unwrap();
+    let Node { tcp, stack, .. } = &mut rig.node;
+    assert!(tcp.send_now(stack, key, &[1]).is_err());
+}
