@@ -151,20 +151,28 @@ fn children_ms() -> f64 {
     [usage.ru_utime, usage.ru_stime].iter().map(|t| t.tv_sec as f64 * 1e3 + t.tv_usec as f64 / 1e3).sum()
 }
 
-/// U-Boots with the same script that loads `len` bytes, in turn: milliseconds, and processor time, of the process beyond those of
-/// one that loads nothing. One that cannot load at all is left out, with its last words.
+/// What U-Boot's command `time` has said, in milliseconds.
+fn said_ms(output: &str) -> Option<f64> {
+    let said = output.split("\ntime:").nth(1)?.split(" seconds").next()?;
+    let (minutes, seconds) = said.split_once(" minutes,").unwrap_or(("0", said));
+    Some(minutes.trim().parse::<f64>().ok()? * 6e4 + seconds.trim().parse::<f64>().ok()? * 1e3)
+}
+
+/// U-Boots with the same command that loads `len` bytes, in turn: milliseconds, and processor time, of the process beyond those of
+/// one that loads nothing, and what U-Boot's own clock says. One that cannot load at all is left out, with its last words.
 fn u_boots(board: &mut Board, boots: &Boots, case: &str, script: &str, len: u64, runs: usize) -> Vec<Row> {
     let mut took = |dir: &PathBuf, script: &str| {
         board.dir.clone_from(dir);
         let before = children_ms();
-        let done = board.peer.run(board.command(script), LIMIT);
+        let done = board.peer.run(board.command(&format!("time {script}")), LIMIT);
         let cpu = children_ms() - before;
-        if script == "true" || done.stdout.contains(&format!("Bytes transferred = {len} ")) {
-            return Ok([done.took.as_secs_f64() * 1e3, cpu]);
+        let said = u_boot::plain(&done.stdout);
+        if script == "true" || said.contains(&format!("Bytes transferred = {len} ")) {
+            return Ok([done.took.as_secs_f64() * 1e3, cpu, said_ms(&said).unwrap_or(f64::NAN)]);
         }
-        Err(u_boot::plain(&done.stdout).lines().rev().take(5).collect::<Vec<_>>().join(" / "))
+        Err(said.lines().rev().take(5).collect::<Vec<_>>().join(" / "))
     };
-    let mut figures: Vec<[Vec<f64>; 2]> = vec![Default::default(); boots.len()];
+    let mut figures: Vec<[Vec<f64>; 3]> = vec![Default::default(); boots.len()];
     let mut able = vec![true; boots.len()];
     for round in 0..=runs {
         for turn in 0..boots.len() {
@@ -176,7 +184,7 @@ fn u_boots(board: &mut Board, boots: &Boots, case: &str, script: &str, len: u64,
             match (took(dir, "true"), took(dir, script)) {
                 // The first round warms the caches.
                 (Ok(_), Ok(_)) if round == 0 && runs > 1 => {}
-                (Ok(null), Ok(full)) => (0..2).for_each(|n| figures[which][n].push(full[n] - null[n])),
+                (Ok(null), Ok(full)) => (0..3).for_each(|n| figures[which][n].push(full[n] - null[n])),
                 (null, full) => {
                     assert!(which > 0, "{stack}: {case}: {null:?} {full:?}");
                     eprintln!("{case}: {stack} left out: {}", full.err().unwrap_or_default());
@@ -187,7 +195,7 @@ fn u_boots(board: &mut Board, boots: &Boots, case: &str, script: &str, len: u64,
     }
     let mut rows = Vec::new();
     for (((stack, _), mut figures), _) in boots.iter().zip(figures).zip(able).filter(|(_, able)| *able) {
-        for (metric, sorted) in ["ms", "cpu_ms"].iter().zip(&mut figures) {
+        for (metric, sorted) in ["ms", "cpu_ms", "time_ms"].iter().zip(&mut figures) {
             sorted.sort_by(f64::total_cmp);
             rows.push(Row::new(case, &format!("uboot_{stack}"), metric, sorted, "ms"));
         }
@@ -211,6 +219,7 @@ fn ftp_put(file: &TestFile, how: &'static str) -> Runner {
 fn u_boots_near(boots: &Boots, only: Option<&str>, runs: usize) -> Vec<Row> {
     let wanted = |case: &str| only.is_none_or(|only| only == case);
     let Some(lab) = Lab::new("uboot", &["atftpd", "in.tftpd", "ganesha.nfsd", "nginx"]) else { return Vec::new() };
+    lab.hurry();
     let mut board = Board::wired(&lab, boots[0].1.clone());
     let root = lab.folder("root");
     files::make(&root, "f16m", SIZE, 16).expect("the lab folder is writable");
@@ -235,6 +244,7 @@ fn u_boots_near(boots: &Boots, only: Option<&str>, runs: usize) -> Vec<Row> {
 /// 214 KB by TFTP from a server 100 ms away, as in the field report of 2009.
 fn u_boots_far(boots: &Boots) -> Vec<Row> {
     let Some(lab) = Lab::new("uboot_far", &["atftpd"]) else { return Vec::new() };
+    lab.hurry();
     lab.tap("tap0", "10.77.0.1/24");
     lab.ip("link add far type veth peer name ub");
     lab.mute("far");
