@@ -341,19 +341,22 @@ impl<'a, H: Host> Engine<'a, H> {
     /// Takes a received frame.
     #[inline]
     pub fn receive<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
-        if let Some(lane) = &self.lane
-            && let Some(arrived) = lane.take(self.udp.version(&self.stack), nic, frame, flags)
-        {
-            self.stack.stats.count(Counter::RxFrames);
-            return Outcome { received: self.receive_arrived(&arrived), hit: None };
-        }
         if let Some(trail) = &self.trail
             && let Some(piece) = trail.take(self.trail_version(), nic, frame, flags)
         {
             self.stack.stats.count(Counter::RxFrames);
             self.stack.stats.count(Counter::RxFragments);
             let verdict = self.stack.landing.more(&piece);
+            if matches!(verdict, Verdict::Kept) {
+                return Outcome { received: Received::Nothing, hit: None };
+            }
             return Outcome { received: self.receive_verdict(verdict), hit: None };
+        }
+        if let Some(lane) = &self.lane
+            && let Some(arrived) = lane.take(self.udp.version(&self.stack), nic, frame, flags)
+        {
+            self.stack.stats.count(Counter::RxFrames);
+            return Outcome { received: self.receive_arrived(&arrived), hit: None };
         }
         #[cfg(feature = "tcp")]
         if self.tcp.take(&mut self.stack, nic, frame, flags) {
@@ -554,17 +557,18 @@ impl<'a, H: Host> Engine<'a, H> {
         for _ in 0..self.stack.landing.take_moves() {
             self.stack.stats.count(Counter::LandingMoved);
         }
-        self.trail = match (verdict, self.stack.interface(packet.nic)) {
-            (Verdict::Kept, Some(interface)) => {
-                Trail::of(interface, packet, self.stack.landing.last, self.trail_version())
-            }
-            _ => None,
-        };
-        self.receive_verdict(verdict)
+        if !matches!(verdict, Verdict::Kept) {
+            return self.receive_verdict(verdict);
+        }
+        let version = self.trail_version();
+        if let Some(interface) = self.stack.interface(packet.nic) {
+            Trail::note(&mut self.trail, interface, packet, self.stack.landing.last, version);
+        }
+        Received::Nothing
     }
 
     /// Does what the fate of a fragment calls for.
-    #[inline]
+    #[inline(never)]
     fn receive_verdict<'f>(&mut self, verdict: Verdict) -> Received<'f> {
         match verdict {
             Verdict::Kept => {}

@@ -307,7 +307,7 @@ impl<'a, H: Host> Ops<'a, H> {
         let result = handler(&mut op.client, &mut cx);
         let step = Self::poll_client(&mut op.client, &mut cx);
         let moved = before.is_some_and(|before| before != op.progress);
-        self.settle(index, around, step, moved);
+        self.settle(index, around, &step, moved);
         Some(result)
     }
 
@@ -343,20 +343,20 @@ impl<'a, H: Host> Ops<'a, H> {
         let Some(step) = each_client!(&mut op.client, c => c.usual(&mut cx, arrived)) else { return false };
         // A usual datagram is one that moves the transfer on.
         let moved = op.wants_progress;
-        self.settle(index, around, step, moved);
+        self.settle(index, around, &step, moved);
         true
     }
 
     /// Notes what an operation has said. `moved`: the host is to be told of its progress.
     #[inline]
-    fn settle(&mut self, index: u8, around: &mut Surroundings<'_, 'a, H>, step: Step, moved: bool) {
+    fn settle(&mut self, index: u8, around: &mut Surroundings<'_, 'a, H>, step: &Step, moved: bool) {
         let Some((_, op)) = self.slots.at_mut(usize::from(index)) else { return };
         if moved {
             op.progress_news = true;
             self.any_news = true;
         }
         // Stored part by part: as a whole it would be loaded before its parts have reached the cache, and wait for them.
-        match step {
+        match *step {
             Step::Pending(at) => {
                 op.step = Step::Pending(at);
                 self.next = self.next.min(at);

@@ -74,8 +74,6 @@ impl Memory for SimMemory {
         Ok(())
     }
 
-    fn touch(&self, _at: usize, _len: usize) {}
-
     fn slice(&self, at: usize, len: usize) -> Result<Self, OutOfBounds> {
         let range = self.range(at, len)?;
         Ok(SimMemory { bytes: self.bytes.clone(), start: range.start, len })

@@ -35,37 +35,78 @@ impl Extent {
     }
 }
 
+/// Fragments on the grid that are told apart.
+const CELLS: u32 = 128;
+
 /// The bytes received of one datagram.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Coverage {
     /// Length of the fragments on the grid; 0 until one was seen.
     unit: u32,
-    cells: u128,
-    extra: heapless::Vec<Extent, EXTRA>,
-    last: Option<Extent>,
     received: u32,
     end: u32,
+    /// Where the last fragment begins, once it has come; before, where none may reach beyond.
+    limit: u32,
+    /// Where the last fragment ends; 0 until it has come.
+    total: u32,
+    cells: [u32; CELLS as usize / 32],
+    extra: heapless::Vec<Extent, EXTRA>,
+}
+
+impl Default for Coverage {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Coverage {
     /// Nothing received.
     pub const fn new() -> Self {
-        Coverage { unit: 0, cells: 0, extra: heapless::Vec::new(), last: None, received: 0, end: 0 }
+        Coverage {
+            unit: 0,
+            received: 0,
+            end: 0,
+            limit: MAX_TOTAL,
+            total: 0,
+            cells: [0; CELLS as usize / 32],
+            extra: heapless::Vec::new(),
+        }
     }
 
     /// Length of the whole payload, once the last fragment has come.
     pub fn total(&self) -> Option<u32> {
-        self.last.map(|l| l.end)
+        (self.total != 0).then_some(self.total)
     }
 
     /// Whether every byte has come.
+    #[inline]
     pub fn is_complete(&self) -> bool {
-        self.total() == Some(self.received)
+        self.total != 0 && self.total == self.received
     }
 
     /// End of the highest fragment so far.
     pub fn end(&self) -> u32 {
         self.end
+    }
+
+    /// Adds a fragment that is not the last, if it is one as nearly all are: on the grid, and new. `false`, and nothing has
+    /// changed: what it is, [`Self::add`] says.
+    #[inline]
+    pub fn add_usual(&mut self, start: u32, len: u32) -> bool {
+        let end = start.saturating_add(len);
+        let Some(cell) = start.checked_div(self.unit) else { return false };
+        if len != self.unit || cell.wrapping_mul(len) != start || end > self.limit || !self.extra.is_empty() {
+            return false;
+        }
+        let Some(word) = self.cells.get_mut((cell >> 5) as usize) else { return false };
+        let bit = 1u32.wrapping_shl(cell);
+        if *word & bit != 0 {
+            return false;
+        }
+        *word |= bit;
+        self.received = self.received.wrapping_add(len);
+        self.end = self.end.max(end);
+        true
     }
 
     /// Adds a fragment of `len` bytes at offset `start`; `more`: the MF flag.
@@ -78,50 +119,41 @@ impl Coverage {
         if !more {
             return self.add_last(new);
         }
-        if self.last.is_some_and(|last| new.end > last.start) {
+        if end > self.limit {
             return Piece::Overlap;
         }
         if self.unit == 0 {
             self.unit = len;
         }
-        let on_grid = len == self.unit && start.checked_rem(self.unit) == Some(0);
-        match start.checked_div(self.unit) {
-            Some(cell) if on_grid && cell < u128::BITS => {
-                let bit = 1u128.wrapping_shl(cell);
-                if self.cells & bit != 0 {
-                    return Piece::Duplicate;
-                }
-                if self.extra.iter().any(|e| e.meets(new)) {
-                    return Piece::Overlap;
-                }
-                self.cells |= bit;
-            }
-            _ => {
-                if self.extra.contains(&new) {
-                    return Piece::Duplicate;
-                }
-                if self.meets_any(new) {
-                    return Piece::Overlap;
-                }
-                if self.extra.push(new).is_err() {
-                    return Piece::Full;
-                }
-            }
+        if self.add_usual(start, len) {
+            return Piece::New;
+        }
+        let cell = start.checked_div(self.unit).filter(|cell| cell.wrapping_mul(len) == start && *cell < CELLS);
+        let on_grid = cell.filter(|_| len == self.unit);
+        if on_grid.is_some_and(|cell| self.has(cell)) || self.extra.contains(&new) {
+            return Piece::Duplicate;
+        }
+        if self.meets_any(new) {
+            return Piece::Overlap;
+        }
+        match on_grid.and_then(|cell| Some((cell, self.cells.get_mut((cell >> 5) as usize)?))) {
+            Some((cell, word)) => *word |= 1u32.wrapping_shl(cell),
+            None if self.extra.push(new).is_err() => return Piece::Full,
+            None => {}
         }
         self.count(new);
         Piece::New
     }
 
     fn add_last(&mut self, new: Extent) -> Piece {
-        match self.last {
-            Some(last) if last == new => return Piece::Duplicate,
-            Some(_) => return Piece::Overlap,
-            None => {}
+        if self.total != 0 {
+            let same = new == Extent { start: self.limit, end: self.total };
+            return if same { Piece::Duplicate } else { Piece::Overlap };
         }
         if self.end > new.start {
             return Piece::Overlap;
         }
-        self.last = Some(new);
+        (self.limit, self.total) = (new.start, new.end);
         self.count(new);
         Piece::New
     }
@@ -131,24 +163,28 @@ impl Coverage {
         self.end = self.end.max(new.end);
     }
 
+    /// Whether the fragment in place `cell` of the grid has come.
+    fn has(&self, cell: u32) -> bool {
+        self.cells.get((cell >> 5) as usize).is_some_and(|word| word & 1u32.wrapping_shl(cell) != 0)
+    }
+
     fn meets_any(&self, new: Extent) -> bool {
         if self.extra.iter().any(|e| e.meets(new)) {
             return true;
         }
         let first = new.start.checked_div(self.unit).unwrap_or(0);
-        let last = new.end.saturating_sub(1).checked_div(self.unit).unwrap_or(0).min(u128::BITS - 1);
-        // At most as many cells as a datagram has.
-        (first..=last).any(|cell| self.cells & 1u128.wrapping_shl(cell) != 0)
+        let last = new.end.saturating_sub(1).checked_div(self.unit).unwrap_or(0);
+        // At most as many cells as there are.
+        (first..=last.min(CELLS)).any(|cell| self.has(cell))
     }
 
     /// Calls `each` with every received extent in turn: offset and length, in no order.
     pub fn each(&self, mut each: impl FnMut(u32, u32)) {
-        for cell in 0..u128::BITS {
-            if self.cells & 1u128.wrapping_shl(cell) != 0 {
-                each(cell.saturating_mul(self.unit), self.unit);
-            }
+        for cell in (0..CELLS).filter(|cell| self.has(*cell)) {
+            each(cell.saturating_mul(self.unit), self.unit);
         }
-        for e in self.extra.iter().chain(self.last.iter()) {
+        let last = Extent { start: self.limit, end: self.total };
+        for e in self.extra.iter().chain((self.total != 0).then_some(&last)) {
             each(e.start, e.end.saturating_sub(e.start));
         }
     }

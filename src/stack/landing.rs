@@ -15,10 +15,12 @@
 //! - (f) A landing slot lives until confirmation or a short deadline from its first fragment (RFC 4963: identifications
 //!   repeat); staged datagrams live as long as RFC 1122 §3.3.2 wants.
 
-use super::coverage::{Coverage, Piece};
+use super::coverage::Piece;
 use super::ingress::Packet;
 use super::interface::NicId;
 use super::relocate::{move_pieces, swap_ranges};
+pub use super::slot::Slot;
+use super::slot::{Key, State, quote_header};
 pub use super::staging::{HEADROOM, StagedDatagram, Staging};
 use super::stats::Counter;
 use super::trail;
@@ -112,78 +114,6 @@ pub fn land<M: Memory>(spot: &Spot<M>, payload: &[u8], before: Sum, verified: bo
         }
     }
     Some(Landed { at: spot.at, len: stored.len() })
-}
-
-/// Names a datagram among its fragments (RFC 791 §3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key {
-    nic: NicId,
-    src: Ipv4Addr,
-    dst: Ipv4Addr,
-    protocol: Protocol,
-    id: u16,
-}
-
-#[derive(Clone, Debug)]
-enum State<M> {
-    Free,
-    /// Pieces go to a region. `named`: the first fragment has said so; until then it is a guess.
-    Region {
-        claimant: u8,
-        spot: Spot<M>,
-        named: bool,
-    },
-    /// Pieces go to a staging buffer.
-    Staged {
-        buffer: usize,
-    },
-    /// A whole staged datagram is being looked at by its receiver.
-    Pinned {
-        buffer: usize,
-    },
-    /// Pieces that still come belong to a datagram already given up, or confirmed.
-    Over,
-}
-
-/// A datagram of which fragments have come.
-#[derive(Debug)]
-pub struct Slot<M> {
-    state: State<M>,
-    key: Key,
-    deadline: Instant,
-    coverage: Coverage,
-    sum: Sum,
-    head: heapless::Vec<u8, { udp::HEADER_LEN + KEPT_HEADER }>,
-    ttl: u8,
-    /// Some bytes were beyond the guessed range and are stored nowhere.
-    trimmed: bool,
-    touched: bool,
-}
-
-impl<M> Slot<M> {
-    const NO_KEY: Key =
-        Key { nic: NicId(0), src: Ipv4Addr::UNSPECIFIED, dst: Ipv4Addr::UNSPECIFIED, protocol: Protocol(0), id: 0 };
-
-    /// A free slot.
-    pub const fn new() -> Self {
-        Slot {
-            state: State::Free,
-            key: Self::NO_KEY,
-            deadline: Instant::NEVER,
-            coverage: Coverage::new(),
-            sum: Sum::ZERO,
-            head: heapless::Vec::new(),
-            ttl: 0,
-            trimmed: false,
-            touched: false,
-        }
-    }
-}
-
-impl<M> Default for Slot<M> {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 /// What became of a fragment.
@@ -299,44 +229,51 @@ impl<'a, M: Memory> Landing<'a, M> {
             },
         };
         self.last = index;
-        let in_order = match self.add(index, start, packet.payload.len(), ip.more_fragments()) {
-            Ok(in_order) => in_order,
-            Err(counter) => return Verdict::Dropped(counter),
-        };
+        if let Err(counter) = self.add(index, start, packet.payload.len(), ip.more_fragments()) {
+            return Verdict::Dropped(counter);
+        }
         let Some(slot) = self.slots.get_mut(index) else { return Verdict::Dropped(Counter::DropFragmentRoom) };
         if start == 0 {
             slot.ttl = ip.ttl();
-            let kept = packet.payload.get(..slot.head.capacity()).unwrap_or(packet.payload);
-            slot.head.clear();
-            // Cut to the capacity: it fits.
-            let _ = slot.head.extend_from_slice(kept);
             if let Err(counter) = self.name(index, packet, expect) {
                 self.give_up(index);
                 return Verdict::Dropped(counter);
             }
         }
-        self.keep(index, start, packet.payload, in_order)
+        self.keep(index, start, packet.payload)
     }
 
     /// Takes a fragment that is not the first of the datagram in its slot.
     #[inline]
     pub fn more(&mut self, piece: &trail::Piece<'_>) -> Verdict {
+        match self.slots.get_mut(piece.index).map(|slot| slot.more(piece)) {
+            Some(Some(Ok(false))) => Verdict::Kept,
+            Some(Some(Ok(true))) => self.verdict(piece.index),
+            Some(Some(Err(counter))) => {
+                self.give_up(piece.index);
+                Verdict::Dropped(counter)
+            }
+            _ => self.more_unusual(piece),
+        }
+    }
+
+    /// The same, the long way.
+    #[inline(never)]
+    fn more_unusual(&mut self, piece: &trail::Piece<'_>) -> Verdict {
         match self.add(piece.index, piece.start, piece.payload.len(), piece.more) {
-            Ok(in_order) => self.keep(piece.index, piece.start, piece.payload, in_order),
+            Ok(()) => self.keep(piece.index, piece.start, piece.payload),
             Err(counter) => Verdict::Dropped(counter),
         }
     }
 
-    /// Notes that a piece has come; whether it is the one behind the last. An error: it is to be dropped.
-    #[inline]
-    fn add(&mut self, index: usize, start: usize, len: usize, more: bool) -> Result<bool, Counter> {
+    /// Notes that a piece has come. An error: it is to be dropped.
+    fn add(&mut self, index: usize, start: usize, len: usize, more: bool) -> Result<(), Counter> {
         let slot = self.slots.get_mut(index).ok_or(Counter::DropFragmentRoom)?;
         if matches!(slot.state, State::Over | State::Pinned { .. }) {
             return Err(Counter::DropLandingClaim);
         }
-        let in_order = slot.coverage.end() as usize == start;
         let counter = match slot.coverage.add(start as u32, len as u32, more) {
-            Piece::New => return Ok(in_order),
+            Piece::New => return Ok(()),
             Piece::Duplicate => return Err(Counter::DropFragmentDuplicate),
             Piece::Overlap => Counter::DropFragmentOverlap,
             Piece::Malformed => Counter::DropFragmentMalformed,
@@ -347,9 +284,8 @@ impl<'a, M: Memory> Landing<'a, M> {
     }
 
     /// Stores a piece, and sees whether the datagram is whole now.
-    #[inline]
-    fn keep(&mut self, index: usize, start: usize, bytes: &[u8], in_order: bool) -> Verdict {
-        match self.store(index, start, bytes, in_order) {
+    fn keep(&mut self, index: usize, start: usize, bytes: &[u8]) -> Verdict {
+        match self.store(index, start, bytes) {
             Ok(()) => self.verdict(index),
             Err(counter) => {
                 self.give_up(index);
@@ -371,7 +307,7 @@ impl<'a, M: Memory> Landing<'a, M> {
         let (state, patience) = if udp && start == 0 {
             match place_of(packet, expect) {
                 (Place::Region(spot), claimant) => {
-                    (State::Region { claimant, spot, named: false }, expect.patience(claimant))
+                    (State::Region { claimant, spot, named: true }, expect.patience(claimant))
                 }
                 (Place::Stage, _) => (self.stage()?, self.staging_timeout),
                 (Place::NotMine, _) => return Err(Counter::DropLandingClaim),
@@ -391,7 +327,7 @@ impl<'a, M: Memory> Landing<'a, M> {
         };
         let deadline = now + patience;
         if let Some(slot) = self.slots.get_mut(index) {
-            *slot = Slot { state, key, deadline, ..Slot::new() };
+            slot.begin(state, key, deadline);
             self.changes = self.changes.wrapping_add(1);
             self.active = self.active.saturating_add(1);
             self.next = self.next.min(deadline);
@@ -450,10 +386,10 @@ impl<'a, M: Memory> Landing<'a, M> {
         if matches!(slot.state, State::Free) {
             return;
         }
-        let old = core::mem::take(slot);
+        let old = core::mem::replace(&mut slot.state, State::Free);
         self.changes = self.changes.wrapping_add(1);
         self.active = self.active.saturating_sub(1);
-        self.unstage(&old.state);
+        self.unstage(&old);
     }
 
     /// Gives a datagram up, but remembers it, so that its later pieces claim nothing.
@@ -486,19 +422,36 @@ impl<'a, M: Memory> Landing<'a, M> {
 
     /// The first fragment has come: its header says where the datagram belongs (rules b and c).
     fn name(&mut self, index: usize, packet: &Packet<'_>, expect: &impl Expect<Memory = M>) -> Result<(), Counter> {
-        let Some(slot) = self.slots.get_mut(index) else { return Err(Counter::DropFragmentRoom) };
-        let State::Region { claimant: guessed_by, spot: guessed, named } = &slot.state else { return Ok(()) };
-        if *named {
-            return Ok(());
+        if let Some(State::Region { named: false, .. }) = self.slots.get(index).map(|s| &s.state) {
+            self.correct(index, packet, expect)?;
         }
-        let (Place::Region(spot), claimant) = place_of(packet, expect) else {
-            return Err(Counter::DropLandingClaim);
+        let Some(slot) = self.slots.get_mut(index) else { return Err(Counter::DropFragmentRoom) };
+        let (region, header, claim) = match &slot.state {
+            State::Region { claimant, spot, .. } => (true, spot.header, (spot.len > 0).then_some((*claimant, spot.at))),
+            _ => (false, 0, None),
         };
-        let first_data = udp::HEADER_LEN.saturating_add(spot.header);
-        if spot.header > KEPT_HEADER || packet.payload.len() < first_data {
+        let kept = packet.payload.get(..udp::HEADER_LEN.saturating_add(header)).filter(|_| header <= KEPT_HEADER);
+        if region && kept.is_none() {
             // RFC 1858: a first fragment too small to hold the headers is an attack.
             return Err(Counter::DropFragmentMalformed);
         }
+        slot.head.clear();
+        // No longer than the capacity: it fits.
+        let _ = slot.head.extend_from_slice(kept.unwrap_or(&[]));
+        if let Some((claimant, at)) = claim {
+            self.take_over(claimant, at, Some(index));
+        }
+        Ok(())
+    }
+
+    /// Where the pieces of the datagram in a slot go was a guess so far: moves them to where its first fragment says.
+    #[inline(never)]
+    fn correct(&mut self, index: usize, packet: &Packet<'_>, expect: &impl Expect<Memory = M>) -> Result<(), Counter> {
+        let Some(slot) = self.slots.get_mut(index) else { return Err(Counter::DropFragmentRoom) };
+        let State::Region { claimant: guessed_by, spot: guessed, .. } = &slot.state else { return Ok(()) };
+        let (Place::Region(spot), claimant) = place_of(packet, expect) else {
+            return Err(Counter::DropLandingClaim);
+        };
         let same = *guessed_by == claimant && guessed.at == spot.at && guessed.header == spot.header;
         if !same && spot.len > 0 {
             if slot.trimmed {
@@ -511,12 +464,8 @@ impl<'a, M: Memory> Landing<'a, M> {
             }
             self.moves = self.moves.saturating_add(1);
         }
-        let (at, takes) = (spot.at, spot.len > 0);
         let slot = self.slots.get_mut(index).ok_or(Counter::DropFragmentRoom)?;
         slot.state = State::Region { claimant, spot, named: true };
-        if takes {
-            self.take_over(claimant, at, Some(index));
-        }
         Ok(())
     }
 
@@ -570,7 +519,7 @@ impl<'a, M: Memory> Landing<'a, M> {
     }
 
     /// Stores one piece and adds its sum.
-    fn store(&mut self, index: usize, start: usize, bytes: &[u8], in_order: bool) -> Result<(), Counter> {
+    fn store(&mut self, index: usize, start: usize, bytes: &[u8]) -> Result<(), Counter> {
         let Some(slot) = self.slots.get_mut(index) else { return Err(Counter::DropFragmentRoom) };
         match &slot.state {
             State::Region { spot, .. } => {
@@ -583,17 +532,12 @@ impl<'a, M: Memory> Landing<'a, M> {
                 let (header, data) = bytes.split_at_checked(skip).ok_or(Counter::DropFragmentMalformed)?;
                 let room = spot.len.saturating_sub(from).min(data.len());
                 let (kept, beyond) = data.split_at(room);
-                if !in_order && !slot.touched && spot.len > 0 {
-                    // The first piece out of order: fetch the lines that are to come in order, once, so that stores in
-                    // any order find them near. In order the prefetcher does it.
-                    slot.touched = true;
-                    spot.memory.touch(spot.at, spot.len.min(slot.coverage.end() as usize));
-                }
                 let mut sum = Sum::of(header);
                 if !kept.is_empty() {
                     let at = spot.at.checked_add(from).ok_or(Counter::DropFragmentMalformed)?;
                     let piece = spot.memory.copy_sum(at, kept).map_err(|_| Counter::DropFragmentMalformed)?;
                     sum += piece.at(skip);
+                    spot.memory.prefetch(at.wrapping_add(spot.len), kept.len());
                 }
                 if !beyond.is_empty() {
                     sum += Sum::of(beyond).at(skip.wrapping_add(kept.len()));
@@ -768,22 +712,6 @@ enum Guess<M> {
     Range(Spot<M>, u8, Duration),
     AllClaimed(Duration),
     Unexpected,
-}
-
-fn quote_header(key: &Key, ttl: u8, payload_len: usize) -> [u8; ipv4::HEADER_LEN] {
-    let ip = ipv4::Repr {
-        source: key.src,
-        destination: key.dst,
-        protocol: key.protocol,
-        payload_len: u16::try_from(payload_len).unwrap_or(u16::MAX),
-        tos: 0,
-        ttl,
-        identification: key.id,
-        dont_fragment: false,
-        more_fragments: false,
-        fragment_offset: 0,
-    };
-    ip.emit(Sum::of(&ip.emit([0; 2])).to_field())
 }
 
 /// Asks where the datagram belongs whose first fragment `packet` is.

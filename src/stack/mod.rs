@@ -27,6 +27,7 @@ pub mod path_mtu;
 pub mod ports;
 mod relocate;
 pub mod route;
+mod slot;
 mod staging;
 pub mod stats;
 pub mod trail;

@@ -34,25 +34,25 @@ pub struct Trail {
     nic: NicId,
     /// Ethernet header, IP version, type of service.
     front: [u64; 2],
-    identification: [u8; 2],
-    /// Time to live, protocol.
-    life: [u8; 2],
+    /// Identification, time to live, protocol: see [`SAME`].
+    middle: u64,
     addresses: u64,
-    /// Sum of these as far as they are in the IPv4 header.
+    /// Sum of what is the same in each IPv4 header.
     ip: Sum,
     /// The longest frame.
     longest: u32,
     index: u16,
 }
 
+/// What is the same in each fragment from identification to checksum.
+const SAME: u64 = u64::from_ne_bytes([0xff, 0xff, 0, 0, 0xff, 0xff, 0, 0]);
+
 /// The headers of a frame in the parts that a trail tells apart.
 struct Parts {
     front: [u64; 2],
     total: [u8; 2],
-    identification: [u8; 2],
-    fragment: [u8; 2],
-    life: [u8; 2],
-    checksum: [u8; 2],
+    /// Identification, flags and fragment offset, time to live, protocol, checksum.
+    middle: [u8; 8],
     addresses: u64,
 }
 
@@ -61,46 +61,51 @@ impl Parts {
     fn of(head: &[u8; HEADERS]) -> Option<Parts> {
         let (front, rest) = head.split_first_chunk::<8>()?;
         let (next, rest) = rest.split_first_chunk::<8>()?;
-        let (&[a, b, c, d, e, f, g, h, i, j], rest) = rest.split_first_chunk::<10>()?;
+        let (total, rest) = rest.split_first_chunk::<2>()?;
+        let (middle, rest) = rest.split_first_chunk::<8>()?;
         Some(Parts {
             front: [u64::from_ne_bytes(*front), u64::from_ne_bytes(*next)],
-            total: [a, b],
-            identification: [c, d],
-            fragment: [e, f],
-            life: [g, h],
-            checksum: [i, j],
+            total: *total,
+            middle: *middle,
             addresses: u64::from_ne_bytes(*rest.first_chunk::<8>()?),
         })
     }
 }
 
 impl Trail {
-    /// The trail of the datagram in slot `index`, of which `packet` is a fragment. `None` where headers are not the usual
-    /// ones.
+    /// Notes the trail of the datagram in slot `index`, of which `packet` is a fragment, in `place`; none where headers are
+    /// not the usual ones. Where it lies: what is copied in wider words than it was written in waits for the payload that
+    /// was stored before.
     #[inline(never)]
-    pub fn of<N: Nic>(interface: &Interface<N>, packet: &Packet<'_>, index: usize, version: u32) -> Option<Trail> {
-        let parts = Parts::of(packet.frame.first_chunk()?)?;
+    pub fn note<N: Nic>(
+        place: &mut Option<Trail>,
+        interface: &Interface<N>,
+        packet: &Packet<'_>,
+        index: usize,
+        version: u32,
+    ) {
+        *place = None;
+        let (Some(parts), Ok(index)) = (packet.frame.first_chunk().and_then(Parts::of), u16::try_from(index)) else {
+            return;
+        };
         let [.., a, b, version_ihl, tos] = parts.front[1].to_ne_bytes();
         // A frame without a tag may be for a VLAN where the NIC takes tags off: that is looked at each time.
         if [a, b, version_ihl] != [8, 0, 0x45] || interface.vlan.is_some() {
-            return None;
+            return;
         }
-        let ip = Sum::of_array(&[version_ihl, tos])
-            + Sum::of_array(&parts.identification)
-            + Sum::of_array(&parts.life)
-            + Sum::of_array(&parts.addresses.to_ne_bytes());
         let payload = usize::from(interface.frame_mtu).saturating_add(FCS_LEN);
-        Some(Trail {
+        *place = Some(Trail {
             version,
             nic: packet.nic,
             front: parts.front,
-            identification: parts.identification,
-            life: parts.life,
+            middle: u64::from_ne_bytes(parts.middle),
             addresses: parts.addresses,
-            ip,
+            ip: Sum::of_array(&[version_ihl, tos])
+                + Sum::of_array(&parts.addresses.to_ne_bytes())
+                + Sum::of_array(&(u64::from_ne_bytes(parts.middle) & SAME).to_ne_bytes()),
             longest: payload.saturating_add(ethernet::HEADER_LEN) as u32,
-            index: u16::try_from(index).ok()?,
-        })
+            index,
+        });
     }
 
     /// The fragment in `frame`, if it is one of this datagram, not its first, and nothing is odd about it; what is, is
@@ -108,19 +113,22 @@ impl Trail {
     #[inline(always)] // What it returns is taken apart at once.
     pub fn take<'f>(&self, version: u32, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Option<Piece<'f>> {
         let parts = Parts::of(frame.first_chunk::<HEADERS>()?)?;
-        let same = parts.front == self.front
-            && parts.identification == self.identification
-            && parts.addresses == self.addresses
-            && parts.life == self.life;
-        if !same || version != self.version || nic != self.nic || frame.len() > self.longest as usize {
+        let [front, next] = parts.front;
+        let [our_front, our_next] = self.front;
+        let middle = u64::from_ne_bytes(parts.middle);
+        let differ = (front ^ our_front)
+            | (next ^ our_next)
+            | (parts.addresses ^ self.addresses)
+            | ((middle ^ self.middle) & SAME);
+        if differ != 0 || version != self.version || nic != self.nic || frame.len() > self.longest as usize {
             return None;
         }
-        let fragment = u16::from_be_bytes(parts.fragment);
+        let [_, _, a, b, _, _, c, d] = parts.middle;
+        let fragment = u16::from_be_bytes([a, b]);
         let start = usize::from(fragment << 3);
         let end = usize::from(u16::from_be_bytes(parts.total)).wrapping_add(ethernet::HEADER_LEN);
         let payload = frame.get(HEADERS..end).filter(|_| start > 0)?;
-        let ip =
-            self.ip + Sum::of_array(&parts.total) + Sum::of_array(&parts.fragment) + Sum::of_array(&parts.checksum);
+        let ip = self.ip + Sum::of_array(&parts.total) + Sum::of_array(&[a, b]) + Sum::of_array(&[c, d]);
         if !flags.contains(RxFlags::IP_SUM_OK) && !ip.holds() {
             return None;
         }

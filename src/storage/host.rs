@@ -40,8 +40,11 @@ pub trait Memory: Clone {
     }
     /// Moves `len` bytes within the region; the ranges may overlap.
     fn move_within(&self, from: usize, to: usize, len: usize) -> Result<(), OutOfBounds>;
-    /// Loads one byte of each cache line of the range, in order, so that a later scattered store finds them near.
-    fn touch(&self, at: usize, len: usize);
+    /// Hints that the range, as far as it lies in the region, is soon to be written: its cache lines may be fetched
+    /// meanwhile. Changes no byte, and may do nothing.
+    fn prefetch(&self, at: usize, len: usize) {
+        let _ = (at, len);
+    }
     /// A handle of the sub-range `at .. at + len`.
     fn slice(&self, at: usize, len: usize) -> Result<Self, OutOfBounds>;
 }
