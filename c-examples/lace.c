@@ -38,8 +38,8 @@ static const struct {
 	  "tcp [-l] [-k] [--send FILE] [--recv FILE] [--ring] [--info] [--window BYTES] [--room BYTES] [--new-reno]\n"
 	  "                       [--no-sack] [--no-timestamps] HOST PORT | -l PORT" },
 	{ "tftp", lace_cmd_tftp, "tftp get [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [-o FILE] [--sha256] [--room BYTES]\n"
-	  "                       [--piece BYTES] HOST PATH\n"
-	  "  tftp put [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [--stream] FILE HOST PATH" },
+	  "                       [--piece BYTES] [--local-port PORT] HOST PATH\n"
+	  "  tftp put [-b BLKSIZE] [-w WINDOWSIZE] [-t MS] [-r RETRIES] [--stream] [--local-port PORT] FILE HOST PATH" },
 };
 
 #define PAGES 512 /* pieces of files that may be lent to the card at a time */

@@ -52,6 +52,7 @@ static int get(struct tool *tool, int argc, char **argv)
 		{ "piece", required_argument, NULL, 'P' },
 		{ "timeout", required_argument, NULL, 't' },
 		{ "retries", required_argument, NULL, 'r' },
+		{ "local-port", required_argument, NULL, 'L' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct lace_tftp_get get;
@@ -78,6 +79,9 @@ static int get(struct tool *tool, int argc, char **argv)
 			break;
 		case 'r':
 			get.retries = (uint32_t)tool_number(optarg, 1, 255);
+			break;
+		case 'L':
+			get.local_port = (uint16_t)tool_number(optarg, 1, 65535);
 			break;
 		case 'o':
 			output = optarg;
@@ -166,6 +170,7 @@ static int put(struct tool *tool, int argc, char **argv)
 		{ "stream", no_argument, NULL, 'S' },
 		{ "timeout", required_argument, NULL, 't' },
 		{ "retries", required_argument, NULL, 'r' },
+		{ "local-port", required_argument, NULL, 'L' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct lace_tftp_put put;
@@ -191,6 +196,9 @@ static int put(struct tool *tool, int argc, char **argv)
 			break;
 		case 'r':
 			put.retries = (uint32_t)tool_number(optarg, 1, 255);
+			break;
+		case 'L':
+			put.local_port = (uint16_t)tool_number(optarg, 1, 65535);
 			break;
 		case 'S':
 			stream = 1;

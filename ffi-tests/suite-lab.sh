@@ -5,7 +5,13 @@ cd "$(dirname "$0")/.."
 . scripts/cargo.sh
 case ${1:-test} in
 test) set -- ;;
-long) set -- -- --ignored ;;
+long) # all but the ports'; one after the other, for some compare times
+    set -- --lib
+    for f in ffi-tests/tests/*.rs; do
+        case $f in */u_boot.rs) ;; *) set -- "$@" --test "$(basename "$f" .rs)" ;; esac
+    done
+    set -- "$@" -- --ignored --test-threads=1
+    ;;
 *) echo "0 passed, 0 failed"; exit 0 ;;
 esac
 log=target/suite-lab.log

@@ -2023,6 +2023,14 @@ struct lace_tftp_get {
     lace_done done;
     /** Passed to both. */
     void *ctx;
+    /**
+     * UDP port of the client, for firewalls that let only that one through; 0: one that nobody can guess, another for
+     * each transfer (RFC 1350 section 4), which is safer. The operation fails with `LACE_EADDRINUSE` while a socket or
+     * another transfer has the port.
+     */
+    uint16_t local_port;
+    /** 0. */
+    uint16_t reserved[3];
 };
 
 /** What to send. Set up by `lace_tftp_put_init`; copied at start; the texts must live until the operation has ended. */
@@ -2058,8 +2066,10 @@ struct lace_tftp_put {
     uint32_t retries;
     /** 1: convert line ends (mode netascii); 0: bytes as they are (mode octet). */
     uint32_t netascii;
+    /** UDP port of the client; 0: one that nobody can guess. See `lace_tftp_get`. */
+    uint16_t local_port;
     /** 0. */
-    uint32_t reserved;
+    uint16_t reserved;
     /** Optional: bytes the server has acknowledged, of `len` if that is known. */
     lace_progress progress;
     /** Optional. */

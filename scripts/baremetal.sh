@@ -6,7 +6,7 @@
 firmware() {
     library=${2:-$1}
     target_facts "$1"
-    command -v "${cross}gcc" >/dev/null || { echo "${cross}gcc is missing; as root: apt-get install --no-install-recommends $package" >&2; return 1; }
+    need "$1" "${cross}gcc" "$package" || return 1
     scripts/lib.sh "$library" >&2 || return 1
     mkdir -p target/baremetal
     make -s -C c-examples/baremetal ARCH="$1" LIB="$PWD/target/dist/$library/libbootlace.a" OUT="$PWD/target/baremetal"
@@ -21,7 +21,8 @@ board() {
     riscv64) set -- qemu-system-riscv64 -bios none "$@" ;;
     *) echo "no board for $arch: aarch64, armv7, riscv64" >&2; return 2 ;;
     esac
-    command -v "$1" >/dev/null || { echo "$1 is missing; as root: apt-get install --no-install-recommends qemu-system-arm qemu-system-misc" >&2; return 1; }
+    case $arch in riscv64) system=qemu-system-misc ;; *) system=qemu-system-arm ;; esac
+    need "$arch" "$1" $system || return 1
     timeout "${TIMEOUT:-120}" "$@" -M virt -m 128 -nodefaults -display none -serial stdio -no-reboot \
         -global virtio-mmio.force-legacy=false -device virtio-net-device,netdev=n0 \
         -kernel "target/baremetal/firmware-$arch.elf" </dev/null

@@ -13,25 +13,21 @@ cd "$(dirname "$0")/.."
 [ "${1:-}" = --list ] && { printf '%s\n' $ALL_TARGETS; exit 0; }
 name=${1:-host}
 . scripts/cargo.sh
+[ "$name" != host ] || need host "${RUSTC:-rustc}" rustc-web
 target_facts "$name" || exit 2
 
 out=${OUT:-target/dist/$name}
 work=${WORK:-$PWD/target/lib}
 opt=${OPT:-$opt}
 
-need() { # need COMMAND PACKAGE…
-    tool=$1; shift
-    command -v "$tool" >/dev/null || { echo "$name: $tool is missing; as root: apt-get install --no-install-recommends $*" >&2; exit 1; }
-}
-need "${cross}ld" "$package"
-need "${cross}objcopy" "$package"
-need "${cross}ar" "$package"
+for tool in ld objcopy ar; do need "$name" "$cross$tool" "$package"; done
+need "$name" readelf binutils
 
 # Every target but the host's is built with core from source, by Debian's compiler: this serves targets without a
 # prebuilt core, and keeps a reserved register reserved in core too.
 std=
 if [ "$name" = host ]; then
-    RUSTC=${RUSTC:-$(command -v rustc)}
+    RUSTC=${RUSTC:-rustc}
 else
     RUSTC=${LACE_RUSTC:-/usr/bin/rustc}
     lib=$("$RUSTC" --print sysroot 2>/dev/null || true)/lib/rustlib/src/rust/library
@@ -91,8 +87,31 @@ for f in memcpy memmove memset memcmp bcmp; do
     [ $f = bcmp ] || unwrap="$unwrap --redefine-sym __wrap_$f=$f"
 done
 
+# The functions of scripts/hot.list first, in its order, under a name that linkers group. A line becomes a pattern that fits
+# both manglings: "tcp::send header" is 3tcp4send, then 6header.
+readelf -sW "$archive" 2>/dev/null | awk '
+    FNR == NR {
+        if (/^[a-z]/) {
+            n = split($1, part, "::"); path[++lines] = ""
+            for (i = 1; i <= n; i++) path[lines] = path[lines] length(part[i]) part[i]
+            last[lines] = length($2) $2
+        }
+        next
+    }
+    $4 == "FUNC" && $7 != "UND" { name[++names] = $8 }
+    END {
+        print "SECTIONS {"
+        for (l = 1; l <= lines; l++)
+            for (i = 1; i <= names; i++) {
+                at = index(name[i], "8bootlace" path[l])
+                if (at && index(substr(name[i], at), last[l]) && !seen[name[i]]++)
+                    print "  .text.hot." name[i] " : { *(.text." name[i] ") }"
+            }
+        print "} INSERT BEFORE .text;"
+    }' scripts/hot.list - >"$tmp/hot.ld"
+
 # shellcheck disable=SC2046,SC2086
-"${cross}ld" $emulation -r --gc-sections $wrap $(sed 's/^/-u /' "$tmp/exports") -o "$tmp/all.o" "$archive"
+"${cross}ld" $emulation -r --gc-sections $wrap $(sed 's/^/-u /' "$tmp/exports") -T "$tmp/hot.ld" -o "$tmp/all.o" "$archive"
 : >"$tmp/empty"
 stack="--add-section .note.GNU-stack=$tmp/empty"
 readelf -SW "$tmp/all.o" | grep -q 'note.GNU-stack' && stack=

@@ -8,6 +8,14 @@
 
 ALL_TARGETS="host armv7 armv7-uboot aarch64 aarch64-uboot riscv64 riscv32 mips32be mips32le powerpc x86_64 x86 x86-regparm3 s390x thumbv6m thumbv7em"
 
+need() { # need NAME COMMAND PACKAGE…: whether the command is there; if not, NAME says what to install
+    need_name=$1 need_tool=$2
+    shift 2
+    command -v "$need_tool" >/dev/null && return
+    echo "$need_name: $need_tool is missing; as root: apt-get install --no-install-recommends $*" >&2
+    return 1
+}
+
 target_facts() {
     opt=s flags= cflags= run=
     case $1 in
@@ -40,7 +48,9 @@ target_facts() {
         cflags="-msoft-float -mno-abicalls -fno-pic -march=mips32r2 -G 0" run=qemu-mipsel ;;
     powerpc)
         rust=powerpc-unknown-linux-gnu cross=powerpc-linux-gnu- package=gcc-powerpc-linux-gnu
-        flags="-Ctarget-feature=-hard-float -Crelocation-model=static" cflags="-msoft-float -mcpu=603 -fno-pic" run=qemu-ppc ;;
+        # Without merging, each constant keeps a section of its own, which a linker can drop, and scripts/size.sh read.
+        flags="-Ctarget-feature=-hard-float -Crelocation-model=static -Cllvm-args=-ppc-global-merge=false"
+        cflags="-msoft-float -mcpu=603 -fno-pic" run=qemu-ppc ;;
     x86_64)
         rust=x86_64-unknown-none cross=x86_64-linux-gnu- package=binutils opt=3
         flags="-Crelocation-model=pic -Ccode-model=small" cflags="-mno-red-zone -mgeneral-regs-only" run=qemu-x86_64 ;;

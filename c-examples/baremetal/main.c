@@ -99,18 +99,9 @@ int main(void)
 	get.server = lease.boot_server;
 	get.path = lease.boot_file;
 	lace_sink_memory(&ram, sizeof ram, board_load_start, (size_t)(board_load_end - board_load_start));
-	/*
-	 * A server that falls silent is asked for the whole file again: qemu's own does so now and then while the machine is busy.
-	 */
-	get.retries = 3;
-	for (unsigned tries = 1;; tries++) {
-		start = board_now_us();
-		n = lace_tftp_get(net, &get, &ram);
-		us = board_now_us() - start;
-		if (n != LACE_ETIMEDOUT || tries == 8)
-			break;
-		board_print("boot: TFTP: timed out, once more\n");
-	}
+	start = board_now_us();
+	n = lace_tftp_get(net, &get, &ram);
+	us = board_now_us() - start;
 	if (n < 0)
 		fail("TFTP", n);
 	while (lace_stack_stop(net) == LACE_EAGAIN)

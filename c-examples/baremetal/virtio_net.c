@@ -33,7 +33,12 @@ enum { HEADER = 12, PAD = 2 };
 
 static void order(void)
 {
-	__sync_synchronize(); /* the device sees memory as it was before this, and we what it wrote */
+	/* The device sees memory as it was before this, and we what it wrote. */
+#ifdef __riscv
+	__asm__ volatile("fence iorw, iorw" ::: "memory"); /* the compiler's orders memory only, not the device's registers */
+#else
+	__sync_synchronize();
+#endif
 }
 
 static void address(struct virtio_net *card, unsigned reg, const void *at)

@@ -48,7 +48,6 @@ struct virtio_net {
 	struct virtq rx, tx;
 	uint16_t tx_free[VIRTIO_TX]; /* buffers that the device has given back */
 	unsigned tx_count;
-	uint32_t lent_id;
 	uint8_t mac[6];
 	uint8_t rx_buffers[VIRTIO_RX][VIRTIO_BUFFER] __attribute__((aligned(16)));
 	uint8_t tx_buffers[VIRTIO_TX][VIRTIO_BUFFER] __attribute__((aligned(16)));

@@ -101,6 +101,7 @@ static void take_boot_data(const struct lace_lease *lease)
 static void take(const struct lace_lease *lease)
 {
 	u32 mask = lease->prefix ? ~0u << (32 - lease->prefix) : 0;
+	char __maybe_unused config_file[256] = "";
 
 	net_ip = lace_to(&lease->ip);
 	net_netmask.s_addr = htonl(mask);
@@ -125,10 +126,10 @@ static void take(const struct lace_lease *lease)
 	lace_lease_option(lease, 42, &net_ntp_server, sizeof(net_ntp_server));
 #endif
 #if LACE_NEW_TREE && defined(CONFIG_BOOTP_PXE_DHCP_OPTION)
+	take_text(config_file, sizeof(config_file), lease, 209);
 	free(pxelinux_configfile);
-	pxelinux_configfile = calloc(1, 256);
-	if (pxelinux_configfile)
-		take_text(pxelinux_configfile, 256, lease, 209);
+	/* pxe looks for the usual files only where there is none. */
+	pxelinux_configfile = config_file[0] ? strdup(config_file) : NULL;
 #endif
 	take_boot_data(lease);
 	tell_efi(lease);

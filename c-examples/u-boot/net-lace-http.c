@@ -3,10 +3,8 @@
 #include "net-lace.h"
 
 #include <env.h>
-#include <errno.h>
 #include <image.h>
 #include <mapmem.h>
-#include <stdlib.h>
 #include <vsprintf.h>
 
 #if LACE_NEW_TREE
@@ -22,10 +20,14 @@
 #define ROOM U32_MAX
 #endif
 
-/* "http://host[:port]/file" as it is; "[server:]file" as the legacy stack has it, at the port `httpdstp`. */
+/*
+ * "http://host[:port]/file" as it is; "[server:]file" as U-Boot's stacks have it, without a server from `httpserverip`, else
+ * `serverip`, at the port `httpdstp`.
+ */
 static void make_url(char *url, size_t size)
 {
-	struct in_addr server = net_server_ip;
+	const char *ours = env_get("httpserverip");
+	struct in_addr server = ours ? string_to_ip(ours) : net_server_ip;
 	char file[sizeof(net_boot_file_name)];
 
 	if (!strncmp(net_boot_file_name, "http://", 7)) {

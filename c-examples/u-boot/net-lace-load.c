@@ -2,7 +2,6 @@
 /* Files for U-Boot over Bootlace: tftpboot, tftpput, nfs. What they may write to is settled before the first byte is asked for. */
 #include "net-lace.h"
 
-#include <console.h>
 #include <display_options.h>
 #include <efi_loader.h>
 #include <env.h>
@@ -202,7 +201,8 @@ static ulong number(const char *name, ulong none, ulong least, ulong most)
 
 /* Both structs begin alike in what the environment sets; block size and window not set: the best that works. */
 #define BY_ENVIRONMENT(x) do { \
-	lace_server(&(x)->server, server, IS_ENABLED(CONFIG_TFTP_PORT) ? env_get_ulong("tftpdstp", 10, 69) : 69); \
+	lace_server(&(x)->server, server, env_get_ulong("tftpdstp", 10, 69)); \
+	(x)->local_port = env_get_ulong("tftpsrcp", 10, 0); \
 	(x)->path = name; \
 	(x)->blksize = number("tftpblocksize", 0, 8, 65464); \
 	(x)->windowsize = number("tftpwindowsize", 0, 1, 32767); \

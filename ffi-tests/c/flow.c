@@ -616,6 +616,32 @@ static void tftp_errors(void)
 	CHECK_EQ(lace_ping_result(w.net, op, NULL), LACE_EFAULT);
 	CHECK_EQ(lace_op_close(w.net, op), 0);
 	CHECK_EQ(lace_tftp_agreed(w.net, op, &block, &window), LACE_EBADF);
+	/* A port of the caller's choice, and one that is taken. */
+	get.local_port = 4711;
+	w.sink_len = 0;
+	CHECK_EQ(lace_tftp_get(w.net, &get, &sink), 3000);
+	CHECK_EQ(w.tftp_client, 4711);
+	op = lace_udp_open(w.net, wire_datagram, &w);
+	CHECK_EQ(lace_udp_bind(w.net, op, 0, NULL, 4711), 0);
+	CHECK_EQ(lace_tftp_get(w.net, &get, &sink), LACE_EADDRINUSE);
+	CHECK_EQ(lace_udp_close(w.net, op), 0);
+	w.sink_len = 0;
+	CHECK_EQ(lace_tftp_get(w.net, &get, &sink), 3000);
+	/* A program compiled before the struct had that field. */
+	get.size = offsetof(struct lace_tftp_get, local_port);
+	w.sink_len = 0;
+	CHECK_EQ(lace_tftp_get(w.net, &get, &sink), 3000);
+	CHECK(w.tftp_client != 4711);
+	get.size--;
+	CHECK_EQ(lace_tftp_get(w.net, &get, &sink), LACE_EINVAL);
+	CHECK_EQ(lace_tftp_get_init(&get, offsetof(struct lace_tftp_get, local_port)), 0);
+	CHECK_EQ(lace_tftp_get_init(&get, sizeof get), 0);
+	CHECK_EQ(get.local_port, 0);
+	CHECK_EQ(lace_ip_parse("10.0.0.1", &get.server.ip), 0);
+	get.path = "nothing";
+	get.reserved[0] = 1;
+	CHECK_EQ(lace_tftp_get(w.net, &get, &sink), LACE_EINVAL);
+	get.reserved[0] = 0;
 	/* Too small a region: nothing beyond it, and the server is told. */
 	memset(small, 0xa5, sizeof small);
 	CHECK_EQ(lace_sink_memory(&sink, sizeof sink, small, 600), 0);

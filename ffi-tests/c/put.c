@@ -7,7 +7,7 @@ enum { LENGTH = 5000 };
 static struct {
 	uint8_t got[LENGTH + 512];
 	uint32_t len, requests, blocks;
-	uint16_t next, deaf, error;
+	uint16_t next, deaf, error, client;
 } server;
 
 static void answer(struct wire *w, uint16_t to, uint16_t opcode, uint16_t number)
@@ -25,6 +25,7 @@ static void tftp_server(struct wire *w, const uint8_t *frame, uint32_t len)
 
 	if (p && to == 69 && n > 4 && p[1] == 2) {
 		server.requests++;
+		server.client = from;
 		CHECK(!strcmp((const char *)p + 2, "up/load") && !strcmp((const char *)p + 10, "octet"));
 		server.next = 1;
 		server.len = 0;
@@ -186,6 +187,7 @@ static void errors(void)
 	struct lace_detail detail;
 	struct slow slow = { 0 };
 	uint8_t *file = wire_file(LENGTH);
+	lace_udp socket;
 
 	wire_up(&w, NULL);
 	w.other_end = tftp_server;
@@ -213,6 +215,17 @@ static void errors(void)
 	put.len = LENGTH - 1;
 	CHECK_EQ(lace_tftp_put(w.net, &put, &source), LENGTH - 1);
 	same(file, LENGTH - 1);
+	/* A port of the caller's choice, and one that is taken. */
+	begin(&put);
+	put.local_port = 4711;
+	CHECK_EQ(lace_tftp_put(w.net, &put, &source), LENGTH);
+	CHECK_EQ(server.client, 4711);
+	socket = lace_udp_open(w.net, wire_datagram, &w);
+	CHECK_EQ(lace_udp_bind(w.net, socket, 0, NULL, 4711), 0);
+	CHECK_EQ(lace_tftp_put(w.net, &put, &source), LACE_EADDRINUSE);
+	CHECK_EQ(lace_udp_close(w.net, socket), 0);
+	put.reserved = 1;
+	CHECK_EQ(lace_tftp_put(w.net, &put, &source), LACE_EINVAL);
 	/* Ended by host.poll. */
 	begin(&put);
 	w.other_end = NULL;

@@ -4,7 +4,7 @@
  */
 #include "host.h"
 
-#ifdef __ARM_ARCH_6M__ /* a board of 16 KiB */
+#ifdef SMALL_BOARD /* a board of 16 KiB */
 #define FILE_SIZE 20000
 #define ARENA LACE_STACK_SIZE_TFTP
 #else
@@ -99,7 +99,7 @@ int bare_main(void)
 	expect(n == FILE_SIZE, "tftp to a callback", n);
 	expect(look.next == FILE_SIZE && look.wrong == 0, "contents", look.wrong);
 
-#ifndef __ARM_ARCH_6M__
+#ifndef SMALL_BOARD
 	/* To memory at an odd address, with guards around it. */
 	for (unsigned at = 1; at < 8; at += 3) {
 		uint32_t wrong = 0;

@@ -8,11 +8,7 @@
 
 #include <bootlace.h>
 
-#ifdef __ARM_ARCH_6M__
-#define ARENA 6144
-#else
 #define ARENA 32768
-#endif
 #define LONG 1408u
 #define SHORT 384u
 

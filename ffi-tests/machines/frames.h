@@ -7,7 +7,7 @@
 
 #include <bootlace.h>
 
-#ifdef __ARM_ARCH_6M__ /* a board of 16 KiB */
+#ifdef SMALL_BOARD /* a board of 16 KiB */
 #define FRAME_MAX 614
 #define MOST_UDP 568u
 #else

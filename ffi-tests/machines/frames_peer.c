@@ -184,7 +184,7 @@ void frames_malformed(void)
 	frame_dropped(end, "drop_llc");
 }
 
-#ifdef __ARM_ARCH_6M__
+#ifdef SMALL_BOARD
 void frames_tcp(void)
 {
 	/* No room for connections: their arithmetic is the one of the other machines. */

@@ -5,7 +5,7 @@
 const uint8_t our_mac[6] = { 0x52, 0x54, 0, 0, 0, 1 }, their_mac[6] = { 0x52, 0x54, 0, 0x12, 0x34, 2 };
 const uint8_t our_ip[4] = { 10, 0, 2, 15 }, their_ip[4] = { 10, 0, 2, 2 };
 
-#ifdef __ARM_ARCH_6M__
+#ifdef SMALL_BOARD
 #define ARENA 5120
 #else
 #define ARENA 49152
@@ -234,7 +234,7 @@ void frames_up(unsigned rx_offset, unsigned tx_offset)
 	config.dns_names = 0;
 	config.hooks = 0;
 	config.mtu = FRAME_MAX - 18;
-#ifndef __ARM_ARCH_6M__
+#ifndef SMALL_BOARD
 	config.reassembly_bytes = 3000;
 	config.tcp_connections = 2;
 	config.tcp_listeners = 1;

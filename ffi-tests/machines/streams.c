@@ -1,6 +1,7 @@
 /*
  * TCP both ways, between two stacks of one program: files from memory, from a callback that fills and from one that lends, into
- * regions at odd addresses and through rings, in both directions at once, then with losses. Frames lie at every alignment.
+ * regions at odd addresses and through rings, in both directions at once, then with losses. Then HTTP over it: a body of a told
+ * length and one in chunks. Frames lie at every alignment.
  */
 #define HOST_TICK 5
 #define HOST_SEED 99
@@ -80,6 +81,7 @@ static void up(struct end *end, unsigned number)
 	config.tcp_connections = 2;
 	config.tcp_listeners = 1;
 	config.tcp_pages = 8;
+	config.http_jobs = 1;
 	lace_host_init(&host, sizeof host);
 	host.now_us = now_us;
 	host.random = random_bits;
@@ -238,6 +240,113 @@ static void exchange(unsigned kind)
 	expect(turns < 1000000, "turns", turns);
 }
 
+/* Hands a piece to the ring, in as many passes as it takes. */
+static void say(lace_tcp to, const uint8_t *text, uint32_t n)
+{
+	for (uint32_t turns = 0; n && turns < 100000 && !failures; turns++) {
+		int64_t taken = lace_tcp_send(ends[0].net, to, text, n);
+
+		expect(taken > 0 || taken == LACE_EAGAIN, "said", taken);
+		text += taken > 0 ? taken : 0;
+		n -= taken > 0 ? (uint32_t)taken : 0;
+		step();
+	}
+}
+
+static uint32_t length_of(const char *text)
+{
+	uint32_t n = 0;
+
+	while (text[n])
+		n++;
+	return n;
+}
+
+static void say_text(lace_tcp to, const char *text)
+{
+	say(to, (const uint8_t *)text, length_of(text));
+}
+
+/* The server's side of one request: its end is found, then the answer follows. */
+static void serve(lace_tcp a, int chunks)
+{
+	static const char hex[] = "0123456789abcdef";
+	struct lace_source file;
+	uint8_t request[512];
+	uint32_t got = 0, turns = 0;
+	lace_op op;
+
+	while (turns++ < 100000 && (got < 4 || request[got - 1] != '\n' || request[got - 3] != '\n')) {
+		int64_t n = lace_tcp_recv(ends[0].net, a, request + got, sizeof request - got);
+
+		got += n > 0 ? (uint32_t)n : 0;
+		step();
+	}
+	for (uint32_t i = 0; i < 12; i++)
+		expect(got > 12 && request[i] == "GET /file HT"[i], "request", request[i]);
+	if (!chunks) {
+		say_text(a, "HTTP/1.1 200 OK\r\nContent-Length: 300007\r\n\r\n");
+		lace_source_memory(&file, sizeof file, source + 1, FILE_SIZE);
+		op = lace_tcp_sendfile_start(ends[0].net, a, &file, 0, FILE_SIZE, NULL, NULL, NULL);
+		while (lace_op_status(ends[0].net, op) == LACE_EAGAIN && turns++ < 1000000)
+			step();
+		lace_op_close(ends[0].net, op);
+		return;
+	}
+	say_text(a, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+	for (uint32_t at = 0, size; at < FILE_SIZE; at += size) {
+		char head[8] = { 0, 0, 0, 0, '\r', '\n', 0, 0 };
+
+		size = 1 + at * 7 % 4093;
+		size = FILE_SIZE - at < size ? FILE_SIZE - at : size;
+		for (unsigned i = 0; i < 4; i++)
+			head[i] = hex[size >> (12 - 4 * i) & 15];
+		say_text(a, head);
+		say(a, source + 1 + at, size);
+		say_text(a, "\r\n");
+	}
+	say_text(a, "0\r\n\r\n");
+}
+
+static void http(int chunks)
+{
+	struct lace_http get;
+	struct lace_sink sink;
+	lace_listener listener = lace_tcp_listen(ends[0].net, NULL, 80, 1, NULL);
+	lace_tcp a;
+	lace_op op;
+	uint32_t wrong = 0, turns = 0;
+	int64_t n;
+
+	for (uint32_t i = 0; i < sizeof memory; i++)
+		memory[i] = 0xa5;
+	expect(listener > 0, "listener", listener);
+	lace_http_init(&get, sizeof get);
+	get.url = "http://10.0.0.1/file";
+	get.close = 1;
+	get.receive_max = 40000;
+	lace_sink_memory(&sink, sizeof sink, memory + 5, FILE_SIZE);
+	op = lace_http_get_start(ends[1].net, &get, &sink);
+	expect(op > 0, "HTTP", op);
+	while ((a = lace_tcp_accept(ends[0].net, listener)) == LACE_EAGAIN && turns++ < 100000)
+		step();
+	expect(a > 0, "accepted", a);
+	if (failures)
+		return;
+	serve(a, chunks);
+	while ((n = lace_op_status(ends[1].net, op)) == LACE_EAGAIN && turns++ < 1000000)
+		step();
+	expect(n == FILE_SIZE, chunks ? "body in chunks" : "body", n);
+	lace_op_close(ends[1].net, op);
+	for (uint32_t i = 0; i < sizeof memory; i++)
+		wrong += memory[i] != (i < 5 || i >= 5 + FILE_SIZE ? 0xa5 : peer_byte(i - 5));
+	expect(wrong == 0, "contents of the body", wrong);
+	lace_tcp_close(ends[0].net, a);
+	lace_tcp_unlisten(ends[0].net, listener);
+	for (unsigned i = 0; i < 200; i++)
+		step();
+}
+
 int bare_main(void)
 {
 	for (uint32_t i = 0; i < FILE_SIZE; i++)
@@ -250,6 +359,11 @@ int bare_main(void)
 	for (unsigned kind = 0; kind < 3 && !failures; kind++)
 		exchange(kind);
 	expect(lost > 10, "losses", lost);
+	for (int chunks = 0; chunks < 2 && !failures; chunks++)
+		http(chunks);
+	lose = 0;
+	for (int chunks = 0; chunks < 2 && !failures; chunks++)
+		http(chunks);
 	for (unsigned number = 0; number < 2; number++)
 		expect(lace_stack_stop(ends[number].net) == 0, "stop", number);
 	if (!failures)

@@ -18,13 +18,35 @@ fn shell(words: &str) -> Command {
 
 #[test]
 fn firmware_boots_16_mib_over_a_lossy_wire() {
-    let name = "firmware_boots_16_mib_over_a_lossy_wire";
+    boot_over_a_lossy_wire("firmware_boots_16_mib_over_a_lossy_wire", "armv7", "armv7-uboot", "qemu-system-arm");
+}
+
+#[test]
+#[ignore = "make test-long: builds a library of its own"]
+fn firmware_boots_16_mib_over_a_lossy_wire_on_aarch64() {
+    let name = "firmware_boots_16_mib_over_a_lossy_wire_on_aarch64";
+    boot_over_a_lossy_wire(name, "aarch64", "aarch64", "qemu-system-aarch64");
+}
+
+#[test]
+#[ignore = "make test-long: builds a library of its own"]
+fn firmware_boots_16_mib_over_a_lossy_wire_on_riscv64() {
+    let name = "firmware_boots_16_mib_over_a_lossy_wire_on_riscv64";
+    boot_over_a_lossy_wire(name, "riscv64", "riscv64", "qemu-system-riscv64");
+}
+
+/// Machine `arch` of `emulator`, with the library of a target that suits.
+fn boot_over_a_lossy_wire(name: &str, arch: &str, library: &str, emulator: &str) {
     if !Path::new("/usr/bin/rustc").exists() {
         return skip(name, "rustc-web is missing");
     }
-    let needs = ["atftpd", "dnsmasq", "qemu-system-arm", "arm-linux-gnueabihf-gcc"];
+    let gcc = match arch {
+        "armv7" => "arm-linux-gnueabihf-gcc".to_string(),
+        _ => format!("{arch}-linux-gnu-gcc"),
+    };
+    let needs = ["atftpd", "dnsmasq", emulator, &gcc];
     let Some(lab) = Lab::new(name, &needs) else { return };
-    let built = shell("firmware armv7 armv7-uboot").output().expect("a shell");
+    let built = shell(&format!("firmware {arch} {library}")).output().expect("a shell");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     lab.tap("tap0", "10.77.0.1/24");
     lab.tap("tap1", "");
@@ -38,7 +60,7 @@ fn firmware_boots_16_mib_over_a_lossy_wire() {
         Forwarder::start(&End::Packet("tap1".into()), &End::Tap("tap0".into()), Way { seed: 2, ..way.clone() }, way)
             .expect("both ends are there");
     let start = Instant::now();
-    let run = shell("board armv7 -netdev tap,id=n0,ifname=tap1,script=no,downscript=no");
+    let run = shell(&format!("board {arch} -netdev tap,id=n0,ifname=tap1,script=no,downscript=no"));
     let said = lab.run(run, Duration::from_secs(110)).ok().stdout;
     eprintln!("{:?}\n{said}", start.elapsed());
     let last = said.lines().last().unwrap_or_default().trim_end();

@@ -58,9 +58,9 @@ pub struct EngineMemory<'a, H: Host> {
 /// What operations share: what outlives each of them.
 #[derive(Debug)]
 pub struct Shared<'a> {
-    /// DHCP clients, by index of their NIC.
+    /// DHCP clients.
     #[cfg(feature = "dhcp")]
-    pub dhcp: &'a mut [dhcp::Client],
+    pub dhcp: dhcp::Clients<'a>,
     /// Name servers and names.
     pub resolver: Resolver<'a>,
     /// HTTP's.
@@ -151,7 +151,7 @@ impl<H: Host> Expect for Expectations<'_, '_, H> {
 
     fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<(Spot<H::Memory>, u8, Duration)> {
         let mut left = nth;
-        for op in 0..self.ops.capacity() {
+        for op in 0..self.ops.used() {
             let Some(o) = self.ops.at(op).filter(|o| o.is_running()) else { continue };
             // Ranges are few: as many as landing has slots, and one.
             for i in 0..=left {
@@ -210,7 +210,7 @@ impl<'a, H: Host> Engine<'a, H> {
             trail: None,
             shared: Shared {
                 #[cfg(feature = "dhcp")]
-                dhcp: memory.dhcp,
+                dhcp: dhcp::Clients::new(memory.dhcp),
                 resolver: Resolver::new(memory.names),
                 #[cfg(feature = "http")]
                 http: super::http::Shared::new(memory.http),
@@ -291,7 +291,7 @@ impl<'a, H: Host> Engine<'a, H> {
     pub fn next_tcp_event(&mut self) -> Option<crate::tcp::Event> {
         let event = self.tcp.next_event()?;
         if let crate::tcp::Event::Connection(key, _) = event {
-            for op in 0..self.ops.capacity() {
+            for op in 0..self.ops.used() {
                 let waits =
                     self.ops.at(op).is_some_and(|o| o.is_running() && o.client.connection(&self.shared) == Some(key));
                 if waits {
@@ -310,7 +310,7 @@ impl<'a, H: Host> Engine<'a, H> {
             return true;
         }
         #[cfg(feature = "dhcp")]
-        if self.shared.dhcp.iter().any(dhcp::Client::has_lost) {
+        if self.shared.dhcp.has_lost() {
             return true;
         }
         self.ops.has_news()
@@ -324,16 +324,27 @@ impl<'a, H: Host> Engine<'a, H> {
         let _ = own;
     }
 
+    /// Out of what may be due, does what is: code and state of the others is not touched, and on a small machine need not be
+    /// fetched.
     fn fire(&mut self) {
-        self.stack.tick();
+        let now = self.stack.now;
+        if self.stack.wake || self.stack.blocked || now >= self.stack.deadline() {
+            self.stack.tick();
+        }
         let wake = core::mem::take(&mut self.stack.wake);
-        self.tick_dhcp(wake);
+        if wake || now >= self.dhcp_deadline() || self.watches_lease() {
+            self.tick_dhcp(wake);
+        }
         #[cfg(feature = "http")]
-        self.shared.http.tick(&mut self.tcp, &mut self.stack);
+        if now >= self.shared.http.deadline() {
+            self.shared.http.tick(&mut self.tcp, &mut self.stack);
+        }
         #[cfg(feature = "tcp")]
         self.tcp.poll(&mut self.stack, wake);
-        let mut around = around!(self);
-        self.ops.tick(&mut around, wake);
+        if wake || now >= self.ops.deadline() {
+            let mut around = around!(self);
+            self.ops.tick(&mut around, wake);
+        }
         // What the NIC had no room for is tried again in the next pass.
         self.stack.wake |= core::mem::take(&mut self.stack.blocked);
     }
@@ -626,7 +637,7 @@ impl<'a, H: Host> Engine<'a, H> {
     }
 
     fn receive_echo_reply(&mut self, reply: &EchoReply<'_>) {
-        for op in 0..self.ops.capacity() {
+        for op in 0..self.ops.used() {
             if self.call(op, |client, cx| each_client!(client, c => c.echo_reply(cx, reply))) == Some(true) {
                 return;
             }
@@ -651,7 +662,7 @@ impl<'a, H: Host> Engine<'a, H> {
             return;
         }
         if error.protocol == Protocol::ICMP {
-            for op in 0..self.ops.capacity() {
+            for op in 0..self.ops.used() {
                 self.call(op, |client, cx| each_client!(client, c => c.icmp_error(cx, error)));
             }
             return;

@@ -261,9 +261,9 @@ impl<'a, H: Host> Ops<'a, H> {
         self.slots.at_mut(index).filter(|(_, op)| op.progress_news || op.done_news)
     }
 
-    /// How many operations can run.
-    pub fn capacity(&self) -> u8 {
-        u8::try_from(self.slots.capacity()).unwrap_or(u8::MAX)
+    /// Slots from this one on hold no operation.
+    pub fn used(&self) -> u8 {
+        u8::try_from(self.slots.used()).unwrap_or(u8::MAX)
     }
 
     /// Every operation.
@@ -379,7 +379,7 @@ impl<'a, H: Host> Ops<'a, H> {
         }
         self.any_due = false;
         self.next = Instant::NEVER;
-        for index in 0..self.slots.capacity().min(255) {
+        for index in 0..self.slots.used().min(255) {
             let Some((_, op)) = self.slots.at_mut(index) else { continue };
             let Step::Pending(at) = op.step else { continue };
             if all || op.due || now >= at {

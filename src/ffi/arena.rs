@@ -124,31 +124,33 @@ impl Layout {
     pub const fn of(c: &lace_config) -> Layout {
         let mut r = Ruler { at: 0 };
         r.take::<lace_stack>(1);
+        // What every frame of a transfer touches comes first and close together: on a machine with a small TLB each page
+        // more is a miss more. Then what each connection needs, then what is seldom looked at.
         let core = r.take::<Core>(1);
         let nic_entries = r.take::<Entry>(c.nics);
+        let nics = r.take::<NicState>(c.nics);
         let op_entries = r.take::<Entry>(c.operations);
         let udp_entries = r.take::<Entry>(c.udp_sockets);
-        let hook_entries = r.take::<Entry>(c.hooks);
-        let nics = r.take::<NicState>(c.nics);
-        let sockets = r.take::<Handler<super::udp::lace_udp_handler>>(c.udp_sockets);
-        let hooks = r.take::<Handler<super::hook::lace_hook_handler>>(c.hooks);
-        let ops = r.take::<Notify>(c.operations);
         let interfaces = r.take::<Option<Interface<CNic>>>(c.nics);
-        let neighbours = r.take::<neighbour::Entry>(c.neighbours);
-        let routes = r.take::<Option<Route>>(c.routes);
-        let hook_slots = r.take::<Option<Hook>>(c.hooks);
         let tx = r.take::<TxSlot<'static>>(c.tx_frames);
-        let wait = r.take::<WaitSlot<'static>>(c.wait_frames);
+        let ops = r.take::<Notify>(c.operations);
+        let sockets = r.take::<Handler<super::udp::lace_udp_handler>>(c.udp_sockets);
         let socket_slots = r.take::<Slot<Socket>>(c.udp_sockets);
-        let queues = r.take::<PacketRing<'static, META_LEN>>(c.udp_queues);
+        let neighbours = r.take::<neighbour::Entry>(c.neighbours);
         let op_slots = r.take::<Slot<Op<CHost>>>(c.operations);
         let landing = r.take::<landing::Slot<Region>>(c.reassembly_slots);
+        #[cfg(feature = "tcp")]
+        let tcp = TcpLayout::of(&mut r, c);
+        let hook_entries = r.take::<Entry>(c.hooks);
+        let hooks = r.take::<Handler<super::hook::lace_hook_handler>>(c.hooks);
+        let routes = r.take::<Option<Route>>(c.routes);
+        let hook_slots = r.take::<Option<Hook>>(c.hooks);
+        let wait = r.take::<WaitSlot<'static>>(c.wait_frames);
+        let queues = r.take::<PacketRing<'static, META_LEN>>(c.udp_queues);
         let staging = r.take::<landing::Staging<'static>>(c.reassembly_buffers);
         let names = r.take::<Cached>(c.dns_names);
         #[cfg(feature = "dhcp")]
         let dhcp = r.take::<crate::client::dhcp::Client>(c.nics);
-        #[cfg(feature = "tcp")]
-        let tcp = TcpLayout::of(&mut r, c);
         #[cfg(feature = "http")]
         let http = r.take::<crate::client::http::Job>(c.http_jobs);
         #[cfg(feature = "nfs")]
@@ -224,12 +226,12 @@ impl TcpLayout {
     const fn of(r: &mut Ruler, c: &lace_config) -> TcpLayout {
         let n = c.tcp_connections;
         TcpLayout {
-            entries: r.take::<Entry>(n),
+            listeners: r.take::<Slot<Listener>>(c.tcp_listeners),
             listener_entries: r.take::<Entry>(c.tcp_listeners),
+            buckets: r.take::<u16>(n),
+            entries: r.take::<Entry>(n),
             handlers: r.take::<Handler<super::tcp::lace_tcp_handler>>(n.saturating_add(c.tcp_listeners)),
             slots: r.take::<TcpSlot<'static, CHost>>(n),
-            buckets: r.take::<u16>(n),
-            listeners: r.take::<Slot<Listener>>(c.tcp_listeners),
             pages: r.take::<PageSlot<Region>>(c.tcp_pages),
             sent: r.bytes((n as usize).saturating_mul(c.tcp_segments as usize * size_of::<Sent>()), align_of::<Sent>()),
             held: r.bytes((n as usize).saturating_mul(c.tcp_ranges as usize * size_of::<Held>()), align_of::<Held>()),

@@ -415,7 +415,7 @@ pub unsafe extern "C" fn lace_dhcp_on_lost(
 pub(super) fn tell_lost(net: &lace_stack) {
     for index in 0..net.nics.entries.len() {
         let told = net.access(|core| {
-            let addr = core.engine.shared.dhcp.get_mut(index)?.take_lost()?;
+            let addr = core.engine.shared.dhcp.take_lost(index)?;
             Some((core.nics.get(index)?.lost, addr))
         });
         if let Some((handler, addr)) = told

@@ -14,6 +14,7 @@ use crate::client::ops::Client;
 use crate::client::tftp::{Get, Mode, Put, PutRequest, Request, Tuning};
 use crate::storage::time::Duration;
 use core::ffi::{c_char, c_int, c_void};
+use core::mem::offset_of;
 
 /// What to receive. Set up by `lace_tftp_get_init`; copied at start; the texts must live until the operation has
 /// ended.
@@ -47,11 +48,17 @@ pub struct lace_tftp_get {
     pub done: lace_done,
     /// Passed to both.
     pub ctx: *mut c_void,
+    /// UDP port of the client, for firewalls that let only that one through; 0: one that nobody can guess, another for
+    /// each transfer (RFC 1350 section 4), which is safer. The operation fails with `LACE_EADDRINUSE` while a socket or
+    /// another transfer has the port.
+    pub local_port: u16,
+    /// 0.
+    pub reserved: [u16; 3],
 }
 
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_tftp_get {
-    const MIN: usize = size_of::<lace_tftp_get>();
+    const MIN: usize = offset_of!(lace_tftp_get, local_port);
     fn fresh() -> Self {
         lace_tftp_get {
             size: 0,
@@ -66,6 +73,8 @@ unsafe impl Sized32 for lace_tftp_get {
             progress: None,
             done: None,
             ctx: core::ptr::null_mut(),
+            local_port: 0,
+            reserved: [0; 3],
         }
     }
 }
@@ -73,11 +82,15 @@ unsafe impl Sized32 for lace_tftp_get {
 impl lace_tftp_get {
     /// The numbers as the core has them.
     pub(super) fn tuning(&self) -> Result<Tuning, i32> {
+        if self.reserved != [0; 3] {
+            return Err(LACE_EINVAL);
+        }
         Ok(Tuning {
             blksize: self.blksize,
             windowsize: self.windowsize,
             timeout: Duration::from_millis(u64::from(self.timeout_ms)),
             retries: u8::try_from(self.retries).map_err(|_| LACE_EINVAL)?,
+            local_port: self.local_port,
         })
     }
 }
@@ -153,8 +166,10 @@ pub struct lace_tftp_put {
     pub retries: u32,
     /// 1: convert line ends (mode netascii); 0: bytes as they are (mode octet).
     pub netascii: u32,
+    /// UDP port of the client; 0: one that nobody can guess. See `lace_tftp_get`.
+    pub local_port: u16,
     /// 0.
-    pub reserved: u32,
+    pub reserved: u16,
     /// Optional: bytes the server has acknowledged, of `len` if that is known.
     pub progress: lace_progress,
     /// Optional.
@@ -177,6 +192,7 @@ unsafe impl Sized32 for lace_tftp_put {
             timeout_ms: 0,
             retries: 0,
             netascii: 0,
+            local_port: 0,
             reserved: 0,
             progress: None,
             done: None,
@@ -214,6 +230,9 @@ pub unsafe extern "C" fn lace_tftp_put_start(
         Err(code) => return code,
     };
     start(net, Notify { progress: put.progress, done: put.done, ctx: put.ctx }, |net, _| {
+        if put.reserved != 0 {
+            return Err(LACE_EINVAL);
+        }
         let request = PutRequest {
             server: put.server.to_server()?,
             path: CText::new(super::addr::text(put.path, MAX_PATH)?),
@@ -225,6 +244,7 @@ pub unsafe extern "C" fn lace_tftp_put_start(
                 windowsize: put.windowsize,
                 timeout: Duration::from_millis(u64::from(put.timeout_ms)),
                 retries: u8::try_from(put.retries).map_err(|_| LACE_EINVAL)?,
+                local_port: put.local_port,
             },
         };
         Put::new(request).map(Client::TftpPut).map_err(code)

@@ -59,6 +59,11 @@ impl<'s, T> Slots<'s, T> {
         self.slots.len()
     }
 
+    /// Places from this one on are free.
+    pub fn used(&self) -> usize {
+        self.end
+    }
+
     /// Number of values.
     pub fn len(&self) -> usize {
         self.slots.iter().filter(|slot| slot.value.is_some()).count()

@@ -40,9 +40,9 @@ typedef unsigned long ulong;
 #define CONFIG_NETDEVICES 1
 #define CONFIG_LMB 1
 #define CONFIG_NET_TFTP_VARS 1
-#define CONFIG_TFTP_PORT 1
 #define CONFIG_DM_RTC 1
 #define CONFIG_BOOTP_MAX_ROOT_PATH_LEN 64
+#define CONFIG_BOOTP_PXE_DHCP_OPTION 1
 #define CONFIG_BOOTP_VCI_STRING "U-Boot.board"
 #define IS_ENABLED(option) IS_SET(option)
 #define IS_SET(x) IS_SET_(COMMA_##x)
@@ -175,6 +175,7 @@ static inline void eth_set_last_protocol(int protocol) { (void)protocol; }
 static inline bool is_zero_ethaddr(const u8 *a) { return !(a[0] | a[1] | a[2] | a[3] | a[4] | a[5]); }
 
 #ifdef CONFIG_NET_LEGACY
+extern char *pxelinux_configfile;
 enum wget_http_method { WGET_HTTP_METHOD_GET, WGET_HTTP_METHOD_HEAD };
 struct wget_http_info {
 	enum wget_http_method method;

@@ -21,7 +21,7 @@ enum { FILE_LEN = 100001 };
 static u8 file[FILE_LEN], stored[FILE_LEN];
 static u32 file_len, stored_len;
 /* What it no longer answers. */
-static struct { bool arp, echo, dhcp, dns, request, oack, ntp; u32 data_after; } deaf;
+static struct { bool arp, echo, dhcp, dns, request, oack, ntp, pxe; u32 data_after; } deaf;
 static struct { u16 port, block, blksize, window; bool put, tsize; char options[256]; } transfer;
 static unsigned int requests, errors, blocks, queries;
 static u16 tag;
@@ -155,7 +155,7 @@ static void dhcp(const u8 *p)
 {
 	static const u8 options[] = { 99, 130, 83, 99, 53, 1, 2, 54, 4, 10, 0, 0, 1, 51, 4, 0, 0, 14, 16, 1, 4, 255, 255, 255, 0,
 				      3, 4, 10, 0, 0, 1, 6, 4, 10, 0, 0, 1, 17, 5, '/', 'r', 'o', 'o', 't', 12, 2, 'u', 'b',
-				      40, 3, 'n', 'i', 's', 13, 2, 0, 8, 255 };
+				      40, 3, 'n', 'i', 's', 13, 2, 0, 8, 209, 3, 'c', 'f', 'g', 255 };
 	u8 reply[548] = { 2, 1, 6 };
 
 	memcpy(reply + 4, p + 4, 4);
@@ -164,6 +164,8 @@ static void dhcp(const u8 *p)
 	strcpy((char *)reply + 108, "kernel");
 	memcpy(reply + 236, options, sizeof(options));
 	reply[242] = p[242] == 1 ? 2 : 5; /* OFFER, ACK */
+	if (deaf.pxe)
+		reply[236 + sizeof(options) - 6] = 255;
 	send_udp(67, 68, reply, sizeof(reply));
 }
 
@@ -342,6 +344,16 @@ static void environment(void)
 	CHECK(load(TFTPGET) >= 0);
 	CHECK(strstr(transfer.options, "blksize=1024 ") && !strstr(transfer.options, "windowsize"));
 	CHECK(strstr(transfer.options, "timeout=2 "));
+	/* Our port and the server's. */
+	begin();
+	env_set("tftpsrcp", "4711");
+	CHECK(load(TFTPGET) >= 0 && transfer.port == 4711);
+	CHECK(load(TFTPPUT) >= 0 && transfer.port == 4711);
+	env_set("tftpdstp", "70");
+	env_set("tftptimeout", "1000");
+	env_set("tftptimeoutcountmax", "0");
+	requests = 0;
+	CHECK(load(TFTPGET) < 0 && !requests);
 	/* Tagged. */
 	begin();
 	tag = 7;
@@ -399,9 +411,16 @@ static void questions(void)
 	CHECK(requests == 1);
 	whole(FILE_LEN);
 	CHECK(strstr(board_console, "Size is 0x1000 Bytes"));
+#ifdef CONFIG_NET_LEGACY
+	CHECK(!strcmp(pxelinux_configfile, "cfg"));
+#endif
 	begin();
+	deaf.pxe = true;
 	env_set("autoload", "no");
 	CHECK(load(DHCP) == 0 && requests == 0 && net_boot_file_size == 0);
+#ifdef CONFIG_NET_LEGACY
+	CHECK(!pxelinux_configfile); /* pxe tries the usual names */
+#endif
 	/* Nobody there: it ends, and the card is off. */
 	begin();
 	deaf.dhcp = true;

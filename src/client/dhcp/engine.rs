@@ -17,12 +17,12 @@ use crate::wire::udp::Datagram;
 
 impl<'a, H: Host> Engine<'a, H> {
     pub(crate) fn dhcp_deadline(&self) -> Instant {
-        self.shared.dhcp.iter().map(NicClient::deadline).min().unwrap_or(Instant::NEVER)
+        self.shared.dhcp.awake().map(NicClient::deadline).min().unwrap_or(Instant::NEVER)
     }
 
     /// Whether any DHCP client is at work.
     pub(crate) fn watches_lease(&self) -> bool {
-        self.shared.dhcp.iter().any(NicClient::is_active)
+        self.shared.dhcp.awake().any(NicClient::is_active)
     }
 
     /// Whether the DHCP client of `nic` takes what comes to its port.
@@ -32,13 +32,14 @@ impl<'a, H: Host> Engine<'a, H> {
 
     /// Lets the DHCP clients do what is due.
     pub(crate) fn tick_dhcp(&mut self, wake: bool) {
-        for index in 0..self.shared.dhcp.len().min(usize::from(u8::MAX)) {
+        for index in 0..self.shared.dhcp.awake_len().min(usize::from(u8::MAX)) {
             let nic = NicId(index as u8);
             let news = self.with_dhcp(nic, |client, env| client.tick(env, wake).then_some(client.waiting()));
             if let Some(Some(Some(op))) = news {
                 self.call(op, |_, _| ());
             }
         }
+        self.shared.dhcp.rest();
     }
 
     /// Calls `work` on the DHCP client of a NIC.

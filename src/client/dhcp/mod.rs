@@ -5,6 +5,7 @@
 //! boot data that another server gives is fetched in `pxe`.
 
 mod bind;
+mod clients;
 mod engine;
 mod machine;
 mod message;
@@ -18,6 +19,7 @@ use crate::stack::interface::NicId;
 use crate::storage::error::{Error, Result};
 use crate::storage::time::{Duration, Instant};
 use crate::wire::dhcp::{SubOptions, code};
+pub use clients::Clients;
 use core::net::Ipv4Addr;
 pub use machine::Env;
 use pxe::Boot;

@@ -181,7 +181,7 @@ impl Script {
     }
 
     fn client(&self) -> &Dhcp {
-        &self.rig.engine.shared.dhcp[usize::from(self.rig.nic.0)]
+        self.rig.engine.shared.dhcp.get(usize::from(self.rig.nic.0)).unwrap()
     }
 
     fn phase(&self) -> Phase {

@@ -53,6 +53,13 @@ impl Finished {
         self.stale.is_some_and(|(end, until)| end == peer && now < until)
     }
 
+    /// Whether `block` from `peer` to `port` is the last one of a transfer that ended a moment ago, once more. The next
+    /// transfer can have both ports only where they are fixed.
+    pub fn is_last(&self, now: Instant, port: u16, peer: Endpoint, block: u16) -> bool {
+        let late = |r: &Record| r.port == port && r.peer == peer && r.last == block;
+        self.records.iter().flatten().any(|r| late(r) && now + DALLY < r.until + STALE)
+    }
+
     /// Answers a datagram to a port of ours without a socket if it belongs to a finished transfer; `false` if not.
     pub fn answer<H: Host>(&self, stack: &mut Stack<'_, H>, meta: &Meta, port: u16, payload: &[u8]) -> bool {
         let now = stack.now;

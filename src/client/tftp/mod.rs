@@ -50,6 +50,8 @@ pub struct Tuning {
     pub timeout: Duration,
     /// How many requests in a row, or waits for the whole timeout, may go unanswered.
     pub retries: u8,
+    /// Port of ours; 0: one that nobody can guess (RFC 1350 §4).
+    pub local_port: u16,
 }
 
 impl Tuning {

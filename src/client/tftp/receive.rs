@@ -200,6 +200,13 @@ impl Course {
         self.acked.saturating_add(u64::from(session.window))
     }
 
+    /// Whether a new block is taken: one of the window, or the next one, though the window's acknowledgement may still wait for
+    /// room in the NIC. A server that answers each repeated acknowledgement with a block (RFC 1123 §4.2.3.1) has more under way
+    /// than the window, and never sends a block twice.
+    fn is_wanted(&self, session: &Session, block: u64) -> bool {
+        block <= self.edge(session) || block == self.window.next()
+    }
+
     /// Whether nothing of use has come or gone for as long as an answer takes: a repetition then means a loss.
     fn is_quiet(&self, now: Instant, session: &Session) -> bool {
         now.since(self.stirred) >= session.rtt.tail(session.timeout())
@@ -352,7 +359,6 @@ impl<H: Host> Receiving<H> {
             && u16::from_be_bytes([a, b]) == block as u16
             && data.len() == usize::from(s.blksize)
             && arrived.meta.src == s.peer
-            && block <= c.edge(s)
             && !c.window.complete()
             && c.refused.is_none()
             // Fragments of another copy may have claimed the range.
@@ -406,7 +412,7 @@ impl<H: Host> Receiving<H> {
         let edge = c.edge(s);
         let in_order = block == c.window.next();
         let is_last = len < blksize;
-        if block > edge {
+        if !c.is_wanted(s, block) {
             cx.stack.stats.count(Counter::DropTftpBlock);
             return Turn::Stay;
         }
@@ -570,7 +576,7 @@ impl<H: Host> Receiving<H> {
         }
         // Landing rule (a): what has come, or must not come, is summed and not stored.
         let (block, wanted) = match c.window.classify(u16::from_be_bytes([a, b])) {
-            Class::New(block) => (block, block <= c.edge(s) && len <= usize::from(s.blksize)),
+            Class::New(block) => (block, c.is_wanted(s, block) && len <= usize::from(s.blksize)),
             _ => (0, false),
         };
         let Some((memory, at)) = self.dest.spot(s.offset(block), len) else { return Place::Stage };
@@ -588,7 +594,7 @@ impl<H: Host> Receiving<H> {
         if !self.dest.is_region() || src != s.peer.addr {
             return None;
         }
-        let block = c.window.missing(nth).filter(|block| *block <= c.edge(s))?;
+        let block = c.window.missing(nth).filter(|block| c.is_wanted(s, *block))?;
         let (memory, at) = self.dest.spot(s.offset(block), 0)?;
         let len = memory.len().checked_sub(at)?.min(usize::from(s.blksize));
         (len > 0).then(|| Spot { memory: memory.clone(), at, len, header: DATA_HEADER_LEN })

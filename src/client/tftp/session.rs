@@ -213,16 +213,24 @@ impl Session {
     /// Opens a port and begins anew with the plan as it is: ends the transfer so far without a word.
     ///
     /// # Errors
-    /// No socket is free.
+    /// No socket is free; [`Error::InUse`]: another has the port that was asked for.
     pub fn begin<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<(), Error> {
         if let Some(old) = self.socket.take() {
             cx.udp.close(old);
+            // At the same port of ours only the server's tells the attempts apart.
+            if self.bound && self.tuning.local_port != 0 && self.peer != self.server {
+                cx.shared.tftp.finished.note_stale(cx.now(), self.peer);
+            }
         }
         cx.stack.landing.end_claims(cx.op);
         // RFC 1350 §4: a port of its own for each transfer, so that late packets find nothing.
         let socket = cx.open()?;
-        self.port = cx.udp.get(socket).map_or(0, |s| s.local.port);
         self.socket = Some(socket);
+        if self.tuning.local_port != 0 {
+            let local = Endpoint { addr: Ipv4Addr::UNSPECIFIED, port: self.tuning.local_port };
+            cx.udp.bind(socket, None, local)?;
+        }
+        self.port = cx.udp.get(socket).map_or(0, |s| s.local.port);
         self.peer = self.server;
         self.bound = false;
         self.blksize = PLAIN_BLOCK;
@@ -340,7 +348,8 @@ impl Session {
         if self.bound {
             return from == self.peer;
         }
-        from.addr == self.server.addr && !cx.shared.tftp.finished.is_stale(cx.now(), from)
+        // A server may answer from the port that is asked: then all transfers come from there.
+        from == self.server || from.addr == self.server.addr && !cx.shared.tftp.finished.is_stale(cx.now(), from)
     }
 
     /// Tells a stranger that it is one, which disturbs nothing here (RFC 1350 §4).

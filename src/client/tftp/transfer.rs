@@ -181,6 +181,9 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
                 self.stage = Stage::Open(course);
                 self.follow(cx, turn);
             }
+            Packet::Data { block, .. } if cx.shared.tftp.finished.is_last(now, self.session.port, from, *block) => {
+                cx.stack.stats.count(Counter::DropDally);
+            }
             // RFC 2347: a server that knows no options answers as if none had been asked for.
             packet if D::is_plain_answer(packet) => {
                 self.session.bind(now, from);

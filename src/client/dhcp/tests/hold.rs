@@ -106,8 +106,8 @@ fn case_d14_unanswered_the_address_goes_at_the_second() {
     let discover = s.asked();
     assert_eq!((discover.kind, discover.udp.src), (MessageType::Discover, Ipv4Addr::UNSPECIFIED));
     let nic = usize::from(s.rig.nic.0);
-    assert_eq!(s.rig.engine.shared.dhcp[nic].take_lost(), Some(ip(9)));
-    assert_eq!(s.rig.engine.shared.dhcp[nic].take_lost(), None, "told once");
+    assert_eq!(s.rig.engine.shared.dhcp.take_lost(nic), Some(ip(9)));
+    assert_eq!(s.rig.engine.shared.dhcp.take_lost(nic), None, "told once");
     let log = s.rig.engine.stack.host.log.borrow().clone();
     assert_eq!(log.last(), Some(&(LogEvent::DhcpLost, 0, u64::from(ip(9).to_bits()))));
     // It goes on looking, and finds.
@@ -229,7 +229,7 @@ fn an_address_is_given_back_to_its_server() {
     codes.sort_unstable();
     assert_eq!((codes, release.address(54)), (vec![53, 54, 61], Some(SERVER.ip)));
     assert_eq!((s.phase(), s.bound_to(), s.routes().len()), (Phase::Off, None, 0));
-    assert_eq!(s.rig.engine.shared.dhcp[0].take_lost(), None, "it is not lost");
+    assert_eq!(s.rig.engine.shared.dhcp.take_lost(0), None, "it is not lost");
     assert_eq!(s.rig.engine.dhcp_release(nic), Err(Error::AddressNotOurs));
     // A server that is gone holds it up for a second.
     let mut s = bound(|_| (), |a| a);
@@ -294,7 +294,7 @@ fn a_link_that_comes_up_again_has_the_lease_confirmed() {
     s.rig.engine.tick();
     let asked = s.asked();
     s.input(&Reply::nak(&asked, Some(ROGUE.ip)));
-    assert_eq!((s.bound_to(), s.rig.engine.shared.dhcp[0].take_lost()), (None, Some(ip(9))));
+    assert_eq!((s.bound_to(), s.rig.engine.shared.dhcp.take_lost(0)), (None, Some(ip(9))));
     assert_eq!(s.asked().kind, MessageType::Discover);
 }
 

@@ -451,6 +451,63 @@ fn case_t11_an_error_of_65000_bytes() {
     assert_eq!(s.detail(), (DetailKind::Tftp, 1, vec![b'a'; 64]));
 }
 
+/// A port of the caller's choice is the client's in every attempt, so that only the server's end tells them apart.
+#[test]
+fn a_port_that_is_asked_for_serves_every_attempt() {
+    let (old, new) = (sample(512 * 2), sample(700));
+    let memory = SimMemory::new(4000);
+    let at = |memory: &SimMemory| {
+        let mut request = request(memory, 512, 1);
+        request.tuning.local_port = 4711;
+        request
+    };
+    let mut rig = Rig::new(7);
+    rig.know(SERVER);
+    let mut s = Script::with(rig, at(&memory), memory.clone());
+    assert_eq!(s.port, 4711);
+    // One socket has it: not another, and not for long.
+    let second = s.rig.engine.start(Client::TftpGet(Get::new(at(&memory)).unwrap())).unwrap();
+    s.rig.advance(1);
+    assert_eq!(s.rig.engine.ops.get(second).unwrap().step, Step::Done(Err(Error::InUse)));
+    s.rig.engine.close(second).unwrap();
+    assert_eq!(s.rig.sent_udp(), []);
+    // Asked again without options, from the same port: what the first attempt's end still sends is not of this one.
+    s.oack(&[("windowsize", "3")]);
+    let sent = s.rig.sent_udp();
+    assert_eq!(sent[1].payload, b"\x00\x01file\x00octet\x00");
+    assert_eq!(sent[1].src_port, 4711);
+    s.data(1, &old[..512]);
+    assert_eq!(s.rig.sent_udp(), [], "of the attempt before");
+    s.from(3001, &data(1, &new[..512]));
+    s.from(3001, &data(2, &new[512..]));
+    assert_eq!(s.result(), Some(Ok(700)));
+    assert!(s.memory.to_vec()[..700] == new);
+    s.rig.sent_udp();
+    s.rig.engine.close(s.op).unwrap();
+    // A file of one block, whose acknowledgement was lost; then another file: its end repeats the block in vain.
+    let one = |mut s: Script, tid: u16, text: &[u8]| {
+        s.from(tid, &data(1, text));
+        assert_eq!(s.result(), Some(Ok(text.len() as u64)));
+        assert_eq!(s.memory.to_vec()[..text.len()], *text);
+        s.rig.sent_udp();
+        s.rig.engine.close(s.op).unwrap();
+        s.rig
+    };
+    let rig = one(Script::with(s.rig, at(&memory), memory.clone()), 3002, b"first");
+    let mut s = Script::with(rig, at(&memory), memory.clone());
+    s.from(3002, &data(1, b"first"));
+    assert_eq!((s.result(), s.rig.sent_udp()), (None, vec![]));
+    assert_eq!(s.rig.count(Counter::DropDally), 1);
+    let rig = one(s, 3003, b"second");
+    // A server with one port for all: options tell the transfers apart at once, and time does.
+    let mut s = Script::with(rig, at(&memory), memory.clone());
+    s.from(3003, &oack(&[("tsize", "5")]));
+    let rig = one(s, 3003, b"third");
+    let mut s = Script::with(rig, at(&memory), memory.clone());
+    s.rig.advance(2000);
+    one(s, 3003, b"fourth");
+}
+
 #[test]
 fn case_t13_stale_packets_of_the_previous_transfer() {
     let a = sample(512 * 8);
@@ -1120,4 +1177,101 @@ fn a_gap_of_two_blocks_is_asked_for_at_once() {
         s.data(n, &file[usize::from(n - 1) * 512..usize::from(n) * 512]);
     }
     s.expect_acks(&[10]);
+}
+
+/// qemu's server: it answers every acknowledgement with the next block, whichever number it bears, and sends none again.
+#[test]
+fn a_server_that_answers_each_repetition_with_a_block() {
+    use crate::storage::host::SendError;
+    let file = sample(512 * 9 + 300);
+    let block = |n: u16| &file[usize::from(n - 1) * 512..(usize::from(n) * 512).min(file.len())];
+    for fragments in [false, true] {
+        let mut s = Script::new(8000, 512, 1);
+        let mut id = 0;
+        let mut give = |s: &mut Script, n: u16| match fragments {
+            false => s.data(n, block(n)),
+            true => {
+                let datagram = packets::udp_datagram((SERVER.ip, TID), (s.rig.us.ip, s.port), &data(n, block(n)));
+                id += 1;
+                for (at, more) in [(0, true), (256, false)] {
+                    fragment(s, id, &datagram, at, more);
+                }
+            }
+        };
+        give(&mut s, 1);
+        s.expect_acks(&[1]);
+        s.rig.advance(2000);
+        let again = s.sent().len();
+        assert!(again > 1, "nothing came");
+        // Each was answered. The NIC has no room for three acknowledgements in a row.
+        give(&mut s, 2);
+        s.rig.wire.borrow_mut().script = [Some(SendError::Busy); 20].into();
+        for n in 3..=5 {
+            give(&mut s, n);
+        }
+        s.rig.wire.borrow_mut().script.clear();
+        give(&mut s, 6);
+        s.expect_acks(if fragments { &[2, 5, 6] } else { &[2, 6] });
+        // What is not the next one is beyond the window.
+        give(&mut s, 8);
+        s.expect_acks(&[]);
+        assert_eq!(s.rig.count(Counter::DropTftpBlock), 1);
+        for n in 7..=10 {
+            give(&mut s, n);
+            s.expect_acks(&[n]);
+        }
+        assert_eq!(s.result(), Some(Ok(file.len() as u64)));
+        assert!(s.memory.to_vec()[..file.len()] == file);
+    }
+}
+
+/// One of the two fragments of a block of 512 bytes.
+fn fragment(s: &mut Script, id: u16, datagram: &[u8], at: usize, more: bool) {
+    use crate::wire::ethernet::EtherType;
+    use crate::wire::ipv4::Protocol;
+    let end = if more { 256 } else { datagram.len() };
+    let packet = packets::ipv4_with(SERVER.ip, s.rig.us.ip, Protocol::UDP, &datagram[at.min(end)..end], |ip| {
+        ip.identification = id;
+        ip.fragment_offset = at as u16;
+        ip.more_fragments = more;
+    });
+    s.rig.input(&packets::ethernet(s.rig.us.mac, SERVER.mac, EtherType::IPV4, &packet));
+}
+
+/// The first fragment of a block comes while the block is beyond the window, the rest when it is the next one.
+#[test]
+fn a_block_that_began_to_come_too_early() {
+    let file = sample(1500);
+    let mut s = Script::new(8000, 512, 1);
+    let early = packets::udp_datagram((SERVER.ip, TID), (s.rig.us.ip, s.port), &data(2, &file[512..1024]));
+    fragment(&mut s, 2, &early, 0, true);
+    s.data(1, &file[..512]);
+    s.expect_acks(&[1]);
+    fragment(&mut s, 2, &early, 256, false);
+    s.expect_acks(&[2]);
+    s.data(3, &file[1024..]);
+    s.expect_acks(&[3]);
+    assert_eq!(s.result(), Some(Ok(1500)));
+    assert!(s.memory.to_vec()[..1500] == file);
+}
+
+/// A server that has one port for everything is heard at once after a transfer that was given up.
+#[test]
+fn a_server_with_one_port_is_asked_again_after_a_transfer_given_up() {
+    let file = sample(700);
+    let mut s = Script::new(4000, 512, 1);
+    s.from(69, &data(1, &[0; 512]));
+    s.rig.sent_udp();
+    s.rig.engine.cancel(s.op, Error::Cancelled).unwrap();
+    assert_eq!(s.result(), Some(Err(Error::Cancelled)));
+    s.rig.engine.close(s.op).unwrap();
+    s.rig.sent_udp();
+    let mut s = Script::on(s.rig, 4000, 512, 1);
+    s.from(69, &oack(&[("tsize", "700")]));
+    s.from(69, &data(1, &file[..512]));
+    s.from(69, &data(2, &file[512..]));
+    let sent: Vec<_> = s.rig.sent_udp().into_iter().map(|d| (d.dst_port, d.payload)).collect();
+    assert_eq!(sent, [(69, ack(0)), (69, ack(1)), (69, ack(2))]);
+    assert_eq!(s.result(), Some(Ok(700)));
+    assert!(s.memory.to_vec()[..700] == file);
 }
