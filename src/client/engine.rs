@@ -109,6 +109,20 @@ pub struct Outcome<'f> {
     pub hit: Option<Hit>,
 }
 
+/// What a frame of which nothing was known has turned out to be: handed up before it is followed, so that what made it out is
+/// no longer on the machine's stack.
+enum Found<'f> {
+    /// Dealt with, or dropped and counted; which raw hook wants to see it.
+    Done(Option<Hit>),
+    /// A datagram that has found its socket.
+    Arrived(Arrived<'f>),
+    /// A message that a DHCP client has heard, and the operation that waits for it.
+    #[cfg(feature = "dhcp")]
+    Heard(u8, dhcp::Heard, &'f [u8]),
+    /// A fragment.
+    Fragment(Verdict),
+}
+
 /// What operations are called with.
 macro_rules! around {
     ($engine:expr) => {
@@ -325,7 +339,8 @@ impl<'a, H: Host> Engine<'a, H> {
     }
 
     /// Out of what may be due, does what is: code and state of the others is not touched, and on a small machine need not be
-    /// fetched.
+    /// fetched. Out of line, as what follows from a frame is: neither is to lie under the other.
+    #[inline(never)]
     fn fire(&mut self) {
         let now = self.stack.now;
         if self.stack.wake || self.stack.blocked || now >= self.stack.deadline() {
@@ -373,7 +388,22 @@ impl<'a, H: Host> Engine<'a, H> {
         if self.tcp.take(&mut self.stack, nic, frame, flags) {
             return Outcome { received: Received::Nothing, hit: None };
         }
-        self.receive_any(nic, frame, flags)
+        self.receive_new(nic, frame, flags)
+    }
+
+    /// The same for a frame of which nothing is known.
+    #[inline(never)]
+    fn receive_new<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
+        match self.receive_any(nic, frame, flags) {
+            Found::Done(hit) => Outcome { received: Received::Nothing, hit },
+            Found::Arrived(arrived) => Outcome { received: self.receive_arrived(&arrived), hit: None },
+            #[cfg(feature = "dhcp")]
+            Found::Heard(op, heard, message) => {
+                self.tell_heard(op, heard, message);
+                Outcome { received: Received::Nothing, hit: None }
+            }
+            Found::Fragment(verdict) => Outcome { received: self.receive_verdict(verdict), hit: None },
+        }
     }
 
     #[inline]
@@ -381,61 +411,67 @@ impl<'a, H: Host> Engine<'a, H> {
         self.stack.version().wrapping_add(self.stack.landing.version())
     }
 
-    /// Takes a frame of which nothing is known.
+    /// Finds out what a frame is.
     #[inline(never)]
-    fn receive_any<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
+    fn receive_any<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Found<'f> {
         match self.stack.receive(nic, frame, flags) {
-            Ingress::Done => Outcome { received: Received::Nothing, hit: None },
-            Ingress::Hooked(hit) => Outcome { received: Received::Nothing, hit: Some(hit) },
-            Ingress::Packet(packet) if packet.ip.is_fragment() => {
-                Outcome { received: self.receive_fragment(&packet), hit: None }
-            }
+            Ingress::Done => Found::Done(None),
+            Ingress::Hooked(hit) => Found::Done(Some(hit)),
+            Ingress::Packet(packet) if packet.ip.is_fragment() => Found::Fragment(self.receive_fragment(&packet)),
             Ingress::Packet(packet) => self.receive_whole(&packet),
         }
     }
 
     /// Leads a whole packet to its protocol.
-    fn receive_whole<'f>(&mut self, packet: &Packet<'f>) -> Outcome<'f> {
+    #[inline]
+    fn receive_whole<'f>(&mut self, packet: &Packet<'f>) -> Found<'f> {
         match packet.protocol {
-            Protocol::UDP => Outcome { received: self.receive_udp(packet), hit: None },
+            Protocol::UDP => self.receive_udp(packet),
             #[cfg(feature = "tcp")]
             Protocol::TCP => {
                 self.tcp.receive(&mut self.stack, packet);
-                Outcome { received: Received::Nothing, hit: None }
+                Found::Done(None)
             }
-            Protocol::ICMP => {
-                match self.stack.receive_icmp(packet) {
-                    Action::Done => {}
-                    Action::EchoReply(reply) => self.receive_echo_reply(&reply),
-                    Action::Error(error) => self.receive_error(&error),
-                }
-                Outcome { received: Received::Nothing, hit: self.stack.protocol_hit(packet) }
-            }
-            Protocol::IGMP => {
-                self.stack.receive_igmp(packet);
-                Outcome { received: Received::Nothing, hit: self.stack.protocol_hit(packet) }
-            }
-            _ => Outcome { received: Received::Nothing, hit: self.stack.receive_other(packet) },
+            _ => Found::Done(self.receive_control(packet)),
         }
     }
 
-    fn receive_udp<'f>(&mut self, packet: &Packet<'f>) -> Received<'f> {
+    // What is rare is out of line: its frame is not to lie under what a datagram leads to.
+    #[inline(never)]
+    fn receive_control(&mut self, packet: &Packet<'_>) -> Option<Hit> {
+        match packet.protocol {
+            Protocol::ICMP => match self.stack.receive_icmp(packet) {
+                Action::Done => {}
+                Action::EchoReply(reply) => self.receive_echo_reply(&reply),
+                Action::Error(error) => self.receive_error(&error),
+            },
+            Protocol::IGMP => self.stack.receive_igmp(packet),
+            _ => return self.stack.receive_other(packet),
+        }
+        self.stack.protocol_hit(packet)
+    }
+
+    #[inline(never)]
+    fn receive_udp<'f>(&mut self, packet: &Packet<'f>) -> Found<'f> {
         let Ok(datagram) = Datagram::parse(packet.payload) else {
             self.stack.stats.count(Counter::DropUdpMalformed);
-            return Received::Nothing;
+            return Found::Done(None);
         };
-        if self.receive_dhcp(packet, &datagram) {
-            return Received::Nothing;
+        #[cfg(feature = "dhcp")]
+        if datagram.destination_port() == crate::wire::dhcp::CLIENT_PORT && self.is_dhcp_active(packet.nic) {
+            return self
+                .hear_dhcp(packet, &datagram)
+                .map_or(Found::Done(None), |(op, heard)| Found::Heard(op, heard, datagram.payload()));
         }
         let (socket, owner) = match self.udp.target(packet, &datagram) {
             Target::Socket(key, owner) => (key, owner),
             Target::WrongPeer => {
                 self.stack.stats.count(Counter::DropUdpPeer);
-                return Received::Nothing;
+                return Found::Done(None);
             }
             Target::None => {
                 self.receive_unclaimed(packet, &datagram);
-                return Received::Nothing;
+                return Found::Done(None);
             }
         };
         let arrived = Arrived::of(packet, &datagram, socket, owner);
@@ -445,7 +481,7 @@ impl<'a, H: Host> Engine<'a, H> {
         {
             self.lane = Lane::of(interface, packet.frame, &arrived, self.udp.version(&self.stack));
         }
-        self.receive_arrived(&arrived)
+        Found::Arrived(arrived)
     }
 
     /// A datagram that has found its socket.
@@ -487,13 +523,8 @@ impl<'a, H: Host> Engine<'a, H> {
     #[cfg(not(feature = "dhcp"))]
     fn tick_dhcp(&mut self, _wake: bool) {}
 
-    #[cfg(not(feature = "dhcp"))]
-    #[inline]
-    fn receive_dhcp(&mut self, _: &Packet<'_>, _: &Datagram<'_>) -> bool {
-        false
-    }
-
     /// A datagram to a port without a socket.
+    #[inline(never)]
     fn receive_unclaimed(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) {
         if !verify(packet, datagram) {
             self.stack.stats.count(Counter::DropUdpChecksum);
@@ -560,7 +591,8 @@ impl<'a, H: Host> Engine<'a, H> {
     }
 
     /// A fragment: to its place, or to a staging buffer.
-    fn receive_fragment<'f>(&mut self, packet: &Packet<'f>) -> Received<'f> {
+    #[inline(never)]
+    fn receive_fragment(&mut self, packet: &Packet<'_>) -> Verdict {
         self.stack.stats.count(Counter::RxFragments);
         let dhcp = self.is_dhcp_active(packet.nic);
         let expectations = Expectations { ops: &self.ops, udp: &self.udp, shared: &self.shared, dhcp };
@@ -568,14 +600,13 @@ impl<'a, H: Host> Engine<'a, H> {
         for _ in 0..self.stack.landing.take_moves() {
             self.stack.stats.count(Counter::LandingMoved);
         }
-        if !matches!(verdict, Verdict::Kept) {
-            return self.receive_verdict(verdict);
+        if matches!(verdict, Verdict::Kept) {
+            let version = self.trail_version();
+            if let Some(interface) = self.stack.interface(packet.nic) {
+                Trail::note(&mut self.trail, interface, packet, self.stack.landing.last, version);
+            }
         }
-        let version = self.trail_version();
-        if let Some(interface) = self.stack.interface(packet.nic) {
-            Trail::note(&mut self.trail, interface, packet, self.stack.landing.last, version);
-        }
-        Received::Nothing
+        verdict
     }
 
     /// Does what the fate of a fragment calls for.
@@ -590,6 +621,7 @@ impl<'a, H: Host> Engine<'a, H> {
         Received::Nothing
     }
 
+    #[inline(never)]
     fn receive_landed(&mut self, index: usize) {
         self.stack.stats.count(Counter::Reassembled);
         // The header is copied out, because the client may do anything to the stack.
@@ -606,6 +638,7 @@ impl<'a, H: Host> Engine<'a, H> {
         self.call(op, |client, cx| each_client!(client, c => c.datagram(cx, &given)));
     }
 
+    #[inline(never)]
     fn receive_staged<'f>(&mut self, index: usize) -> Received<'f> {
         self.stack.stats.count(Counter::Reassembled);
         let own_mac = self.stack.landing.nic_of(index).and_then(|nic| self.stack.interface(nic)).map(|i| i.mac);
@@ -613,9 +646,14 @@ impl<'a, H: Host> Engine<'a, H> {
             return Received::Nothing;
         };
         let flags = if staged.sum_ok { RxFlags::L4_SUM_OK } else { RxFlags::empty() };
-        let received = match self.stack.receive_reassembled(staged.nic, staged.frame(), flags) {
-            Ingress::Packet(packet) => self.receive_whole(&packet).received,
-            Ingress::Done | Ingress::Hooked(_) => Received::Nothing,
+        let received = match self.receive_reassembled(staged.nic, staged.frame(), flags) {
+            Found::Arrived(arrived) => self.receive_arrived(&arrived),
+            #[cfg(feature = "dhcp")]
+            Found::Heard(op, heard, message) => {
+                self.tell_heard(op, heard, message);
+                Received::Nothing
+            }
+            Found::Done(_) | Found::Fragment(_) => Received::Nothing,
         };
         let (received, pinned) = match received {
             Received::Datagram { socket, meta, .. } => (Received::Staged { socket, meta, index }, true),
@@ -623,6 +661,14 @@ impl<'a, H: Host> Engine<'a, H> {
         };
         self.stack.landing.return_staged(staged, pinned);
         received
+    }
+
+    #[inline(never)]
+    fn receive_reassembled<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Found<'f> {
+        match self.stack.receive_reassembled(nic, frame, flags) {
+            Ingress::Packet(packet) => self.receive_whole(&packet),
+            Ingress::Done | Ingress::Hooked(_) => Found::Done(None),
+        }
     }
 
     /// A reassembled datagram that a handler is to see: rebuilt Ethernet and IPv4 headers, UDP header, payload. It stays

@@ -170,15 +170,84 @@ impl<H: Host> Op<H> {
     pub fn is_running(&self) -> bool {
         matches!(self.step, Step::Pending(_))
     }
+
+    /// Notes what it has said when it was polled. `before`: how far it was, if the host wants to be told of its progress.
+    /// Where every instruction counts there is one copy of this for the dozen places that call.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    fn conclude(
+        &mut self,
+        agenda: &mut Agenda,
+        index: u8,
+        around: &mut Surroundings<'_, '_, H>,
+        step: &Step,
+        before: &Option<Progress>,
+    ) {
+        let moved = before.is_some_and(|before| before != self.progress);
+        self.settle(agenda, index, around, step, moved);
+    }
+
+    /// The frame of one client is not to be on the stack of another.
+    #[inline(never)]
+    fn poll_client(client: &mut Client<H>, cx: &mut Cx<'_, '_, H>) -> Step {
+        #[inline(never)]
+        fn poll<H: Host, C: Operation<H>>(client: &mut C, cx: &mut Cx<'_, '_, H>) -> Step {
+            client.poll(cx)
+        }
+        each_client!(client, c => poll(c, cx))
+    }
+
+    /// Notes what an operation has said. `moved`: the host is to be told of its progress.
+    #[inline]
+    fn settle(
+        &mut self,
+        agenda: &mut Agenda,
+        index: u8,
+        around: &mut Surroundings<'_, '_, H>,
+        step: &Step,
+        moved: bool,
+    ) {
+        if moved {
+            self.progress_news = true;
+            agenda.news = true;
+        }
+        // Stored part by part: as a whole it would be loaded before its parts have reached the cache, and wait for them.
+        match *step {
+            Step::Pending(at) => {
+                self.step = Step::Pending(at);
+                agenda.next = agenda.next.min(at);
+            }
+            Step::Done(end) => {
+                self.step = Step::Done(end);
+                self.done_news = true;
+                agenda.news = true;
+                around.udp.close_client(index);
+                around.stack.landing.end_claims(index);
+            }
+        }
+    }
+}
+
+/// What is to be done with operations, and when.
+struct Agenda {
+    /// The earliest time at which one is to be polled.
+    next: Instant,
+    /// One is to be polled whatever the time.
+    due: bool,
+    /// One has news for the host.
+    news: bool,
+}
+
+/// The operation in slot `index`, if it runs.
+#[inline]
+fn running<'s, H: Host>(slots: &'s mut Slots<'_, Op<H>>, index: u8) -> Option<&'s mut Op<H>> {
+    slots.at_mut(usize::from(index)).map(|(_, op)| op).filter(|op| op.is_running())
 }
 
 /// The operations.
 pub struct Ops<'a, H: Host> {
     slots: Slots<'a, Op<H>>,
-    next: Instant,
-    any_due: bool,
-    /// Some operation has news for the host.
-    any_news: bool,
+    agenda: Agenda,
 }
 
 /// What operations are called with, beside their own state.
@@ -194,10 +263,27 @@ pub struct Surroundings<'c, 'a, H: Host> {
     pub shared: &'c mut Shared<'a>,
 }
 
+impl<'a, H: Host> Surroundings<'_, 'a, H> {
+    /// The same, with what is the operation's own.
+    #[inline]
+    fn cx<'c>(&'c mut self, op: u8, progress: &'c mut Progress, detail: &'c mut Detail) -> Cx<'c, 'a, H> {
+        Cx {
+            stack: self.stack,
+            udp: self.udp,
+            #[cfg(feature = "tcp")]
+            tcp: self.tcp,
+            shared: self.shared,
+            op,
+            progress,
+            detail,
+        }
+    }
+}
+
 impl<'a, H: Host> Ops<'a, H> {
     /// No operations; as many can run as there are slots, at most 255.
     pub fn new(slots: &'a mut [Slot<Op<H>>]) -> Self {
-        Ops { slots: Slots::new(slots), next: Instant::NEVER, any_due: false, any_news: false }
+        Ops { slots: Slots::new(slots), agenda: Agenda { next: Instant::NEVER, due: false, news: false } }
     }
 
     /// Starts an operation; it is first polled in the pass that follows.
@@ -215,7 +301,7 @@ impl<'a, H: Host> Ops<'a, H> {
             progress_news: false,
             done_news: false,
         };
-        self.any_due = true;
+        self.agenda.due = true;
         self.slots.insert(op).map_err(|_| Error::NoSlot)
     }
 
@@ -238,20 +324,20 @@ impl<'a, H: Host> Ops<'a, H> {
     /// Whether the host has not been told everything of some operation, since this was asked last.
     #[inline]
     pub fn take_news(&mut self) -> bool {
-        core::mem::take(&mut self.any_news)
+        core::mem::take(&mut self.agenda.news)
     }
 
     /// The same, to look at.
     #[inline]
     pub fn has_news(&self) -> bool {
-        self.any_news
+        self.agenda.news
     }
 
     /// Notes whether the host wants to be told of an operation's progress; its end is told anew if it has not been.
     pub fn wants(&mut self, key: Key, progress: bool) -> Option<()> {
         let op = self.slots.get_mut(key)?;
         op.wants_progress = progress;
-        self.any_news |= op.done_news;
+        self.agenda.news |= op.done_news;
         Some(())
     }
 
@@ -278,7 +364,7 @@ impl<'a, H: Host> Ops<'a, H> {
 
     /// The earliest time at which an operation is to be polled.
     pub fn deadline(&self) -> Instant {
-        if self.any_due { Instant::ZERO } else { self.next }
+        if self.agenda.due { Instant::ZERO } else { self.agenda.next }
     }
 
     /// Calls `handler` on the operation in slot `index` if it runs, then polls it. `None` if it does not run.
@@ -289,96 +375,38 @@ impl<'a, H: Host> Ops<'a, H> {
         around: &mut Surroundings<'_, 'a, H>,
         handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R,
     ) -> Option<R> {
-        let (_, op) = self.slots.at_mut(usize::from(index))?;
-        if matches!(op.step, Step::Done(_)) {
-            return None;
-        }
-        let mut cx = Cx {
-            stack: around.stack,
-            udp: around.udp,
-            #[cfg(feature = "tcp")]
-            tcp: around.tcp,
-            shared: around.shared,
-            op: index,
-            progress: &mut op.progress,
-            detail: &mut op.detail,
-        };
-        let before = op.wants_progress.then_some(*cx.progress);
+        let Ops { slots, agenda } = self;
+        let op = running(slots, index)?;
+        let before = op.wants_progress.then_some(op.progress);
+        let mut cx = around.cx(index, &mut op.progress, &mut op.detail);
         let result = handler(&mut op.client, &mut cx);
-        let step = Self::poll_client(&mut op.client, &mut cx);
-        let moved = before.is_some_and(|before| before != op.progress);
-        self.settle(index, around, &step, moved);
+        let step = Op::poll_client(&mut op.client, &mut cx);
+        op.conclude(agenda, index, around, &step, &before);
         Some(result)
-    }
-
-    /// Out of line: `call` is in a dozen places, and the clients' code is not to be in each. Nor is the frame of one client
-    /// to be on the stack of another.
-    #[inline(never)]
-    fn poll_client(client: &mut Client<H>, cx: &mut Cx<'_, 'a, H>) -> Step {
-        #[inline(never)]
-        fn poll<'a, H: Host, C: Operation<H>>(client: &mut C, cx: &mut Cx<'_, 'a, H>) -> Step {
-            client.poll(cx)
-        }
-        each_client!(client, c => poll(c, cx))
     }
 
     /// Gives the operation in slot `index` a datagram that came whole, for the short way that some clients have. `false`:
     /// it is to go the long way.
     #[inline]
     pub fn usual(&mut self, index: u8, around: &mut Surroundings<'_, 'a, H>, arrived: &Arrived<'_>) -> bool {
-        let Some((_, op)) = self.slots.at_mut(usize::from(index)) else { return false };
-        if matches!(op.step, Step::Done(_)) {
-            return false;
-        }
-        let mut cx = Cx {
-            stack: around.stack,
-            udp: around.udp,
-            #[cfg(feature = "tcp")]
-            tcp: around.tcp,
-            shared: around.shared,
-            op: index,
-            progress: &mut op.progress,
-            detail: &mut op.detail,
-        };
+        let Ops { slots, agenda } = self;
+        let Some(op) = running(slots, index) else { return false };
+        let mut cx = around.cx(index, &mut op.progress, &mut op.detail);
         let Some(step) = each_client!(&mut op.client, c => c.usual(&mut cx, arrived)) else { return false };
         // A usual datagram is one that moves the transfer on.
         let moved = op.wants_progress;
-        self.settle(index, around, &step, moved);
+        op.settle(agenda, index, around, &step, moved);
         true
-    }
-
-    /// Notes what an operation has said. `moved`: the host is to be told of its progress.
-    #[inline]
-    fn settle(&mut self, index: u8, around: &mut Surroundings<'_, 'a, H>, step: &Step, moved: bool) {
-        let Some((_, op)) = self.slots.at_mut(usize::from(index)) else { return };
-        if moved {
-            op.progress_news = true;
-            self.any_news = true;
-        }
-        // Stored part by part: as a whole it would be loaded before its parts have reached the cache, and wait for them.
-        match *step {
-            Step::Pending(at) => {
-                op.step = Step::Pending(at);
-                self.next = self.next.min(at);
-            }
-            Step::Done(end) => {
-                op.step = Step::Done(end);
-                op.done_news = true;
-                self.any_news = true;
-                around.udp.close_client(index);
-                around.stack.landing.end_claims(index);
-            }
-        }
     }
 
     /// Polls every operation for which it is time, or all of them when what could not be sent may go now.
     pub fn tick(&mut self, around: &mut Surroundings<'_, 'a, H>, all: bool) {
         let now = around.stack.now;
-        if !all && !self.any_due && now < self.next {
+        if !all && !self.agenda.due && now < self.agenda.next {
             return;
         }
-        self.any_due = false;
-        self.next = Instant::NEVER;
+        self.agenda.due = false;
+        self.agenda.next = Instant::NEVER;
         for index in 0..self.slots.used().min(255) {
             let Some((_, op)) = self.slots.at_mut(index) else { continue };
             let Step::Pending(at) = op.step else { continue };
@@ -386,7 +414,7 @@ impl<'a, H: Host> Ops<'a, H> {
                 op.due = false;
                 self.call(index as u8, around, |_, _| ());
             } else {
-                self.next = self.next.min(at);
+                self.agenda.next = self.agenda.next.min(at);
             }
         }
     }
@@ -406,7 +434,7 @@ impl<'a, H: Host> Ops<'a, H> {
             op.step = Step::Done(Err(why));
             op.done_news = true;
         }
-        self.any_news = true;
+        self.agenda.news = true;
         around.udp.close_client(index);
         around.stack.landing.end_claims(index);
         Ok(())
@@ -420,17 +448,7 @@ impl<'a, H: Host> Ops<'a, H> {
         handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>),
     ) {
         let Some(op) = self.slots.get_mut(key) else { return };
-        let mut cx = Cx {
-            stack: around.stack,
-            udp: around.udp,
-            #[cfg(feature = "tcp")]
-            tcp: around.tcp,
-            shared: around.shared,
-            op: key.index as u8,
-            progress: &mut op.progress,
-            detail: &mut op.detail,
-        };
-        handler(&mut op.client, &mut cx);
+        handler(&mut op.client, &mut around.cx(key.index as u8, &mut op.progress, &mut op.detail));
     }
 
     /// Closes an operation, cancelling it first if it still runs; its handle is stale from now on.

@@ -95,6 +95,7 @@ impl<'a, H: Host> Stack<'a, H> {
     }
 
     /// Takes a received IGMP message.
+    #[inline(never)]
     pub fn receive_igmp(&mut self, packet: &Packet<'_>) {
         let Ok(message) = Message::parse(packet.payload) else { return self.stats.count(Counter::DropIgmpIgnored) };
         if !Sum::of(packet.payload).holds() {

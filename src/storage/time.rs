@@ -3,6 +3,27 @@
 
 use core::ops::{Add, AddAssign, Sub};
 
+/// 64-bit arithmetic that saturates takes a dozen instructions on a 32-bit machine: there is one copy of each there.
+mod saturating {
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    pub const fn add(a: u64, b: u64) -> u64 {
+        a.saturating_add(b)
+    }
+
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    pub const fn sub(a: u64, b: u64) -> u64 {
+        a.saturating_sub(b)
+    }
+
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    pub const fn mul(a: u64, b: u64) -> u64 {
+        a.saturating_mul(b)
+    }
+}
+
 /// A point in time: microseconds on the stack's own time line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(u64);
@@ -28,8 +49,9 @@ impl Instant {
     }
 
     /// Time passed since `earlier`; zero if `earlier` is later than this.
+    #[inline]
     pub const fn since(self, earlier: Instant) -> Duration {
-        Duration(self.0.saturating_sub(earlier.0))
+        Duration(saturating::sub(self.0, earlier.0))
     }
 }
 
@@ -45,13 +67,15 @@ impl Duration {
     }
 
     /// `ms` milliseconds.
+    #[inline]
     pub const fn from_millis(ms: u64) -> Self {
-        Duration(ms.saturating_mul(1_000))
+        Duration(saturating::mul(ms, 1_000))
     }
 
     /// `s` seconds.
+    #[inline]
     pub const fn from_secs(s: u64) -> Self {
-        Duration(s.saturating_mul(1_000_000))
+        Duration(saturating::mul(s, 1_000_000))
     }
 
     /// Whole microseconds.
@@ -70,13 +94,15 @@ impl Duration {
     }
 
     /// This duration without `d`, at least zero.
+    #[inline]
     pub const fn saturating_sub(self, d: Duration) -> Duration {
-        Duration(self.0.saturating_sub(d.0))
+        Duration(saturating::sub(self.0, d.0))
     }
 
     /// This duration `n` times.
+    #[inline]
     pub const fn times(self, n: u64) -> Duration {
-        Duration(self.0.saturating_mul(n))
+        Duration(saturating::mul(self.0, n))
     }
 
     /// This duration divided by `n`; division by zero gives the whole.
@@ -90,15 +116,17 @@ impl Duration {
 
 impl Add<Duration> for Instant {
     type Output = Instant;
+    #[inline]
     fn add(self, d: Duration) -> Instant {
-        Instant(self.0.saturating_add(d.0))
+        Instant(saturating::add(self.0, d.0))
     }
 }
 
 impl Sub<Duration> for Instant {
     type Output = Instant;
+    #[inline]
     fn sub(self, d: Duration) -> Instant {
-        Instant(self.0.saturating_sub(d.0))
+        Instant(saturating::sub(self.0, d.0))
     }
 }
 
@@ -110,14 +138,16 @@ impl AddAssign<Duration> for Instant {
 
 impl Add for Duration {
     type Output = Duration;
+    #[inline]
     fn add(self, d: Duration) -> Duration {
-        Duration(self.0.saturating_add(d.0))
+        Duration(saturating::add(self.0, d.0))
     }
 }
 
 impl Sub for Duration {
     type Output = Duration;
+    #[inline]
     fn sub(self, d: Duration) -> Duration {
-        Duration(self.0.saturating_sub(d.0))
+        Duration(saturating::sub(self.0, d.0))
     }
 }

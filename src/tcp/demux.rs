@@ -44,7 +44,7 @@ impl<'a, H: Host> Tcp<'a, H> {
     }
 
     /// A TCP segment came.
-    #[inline]
+    #[inline(never)]
     pub fn receive(&mut self, stack: &mut Stack<'a, H>, packet: &Packet<'_>) {
         let Ok(segment) = Segment::parse(packet.payload) else {
             stack.stats.count(Counter::DropTcpMalformed);

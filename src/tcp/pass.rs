@@ -44,6 +44,7 @@ impl<'a, H: Host> Tcp<'a, H> {
     }
 
     /// Gives a connection its turn; `false` when the NIC has no room for anybody.
+    #[inline(never)]
     fn output(&mut self, stack: &mut Stack<'a, H>, index: u16) -> bool {
         let Some(slot) = self.table.at_mut(index) else { return true };
         let conn = &mut slot.conn;

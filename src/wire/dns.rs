@@ -418,6 +418,12 @@ impl Query<'_> {
     }
 }
 
+/// Appends the header of a query with one question, recursion desired: the question follows.
+pub fn put_query_header(w: &mut Writer<'_>, id: u16) -> Result<()> {
+    w.u16(id)?;
+    w.put(&[0x01, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+}
+
 /// Writes replies, for servers in tests and simulations: names are not compressed, one question, answers only.
 #[derive(Debug)]
 pub struct ReplyBuilder<'b> {

@@ -54,6 +54,16 @@ pub enum Access {
     Write,
 }
 
+impl Access {
+    /// How a request begins.
+    pub const fn opcode(self) -> [u8; 2] {
+        match self {
+            Access::Read => [0, 1],
+            Access::Write => [0, 2],
+        }
+    }
+}
+
 /// How bytes are represented (RFC 1350 §1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -217,16 +227,18 @@ impl<'b> Builder<'b> {
             return Err(Error::Malformed);
         }
         let mut writer = Writer::new(buf);
-        writer.u16(match access {
-            Access::Read => 1,
-            Access::Write => 2,
-        })?;
+        writer.put(&access.opcode())?;
         for piece in file {
             put_text(&mut writer, piece)?;
         }
-        writer.u8(0)?;
-        writer.put(mode.name())?;
-        writer.u8(0)?;
+        put_mode(&mut writer, mode)?;
+        Ok(Builder { writer })
+    }
+
+    /// Begins what follows the file name of a request in `buf`: the request is [`Access::opcode`], the name, and this.
+    pub fn after_name(buf: &'b mut [u8], mode: Mode) -> Result<Builder<'b>> {
+        let mut writer = Writer::new(buf);
+        put_mode(&mut writer, mode)?;
         Ok(Builder { writer })
     }
 
@@ -261,13 +273,22 @@ impl<'b> Builder<'b> {
     }
 }
 
-fn put_text(w: &mut Writer<'_>, text: &[u8]) -> Result<()> {
+/// Ends the file name, and appends the mode.
+fn put_mode(w: &mut Writer<'_>, mode: Mode) -> Result<()> {
+    w.u8(0)?;
+    w.put(mode.name())?;
+    w.u8(0)
+}
+
+/// Whether `text` can stand in a request, whose texts end with a NUL.
+pub fn is_text(text: &[u8]) -> bool {
     #[expect(clippy::manual_contains, reason = "`contains` brings in core's search routine, names are short")]
     let has_nul = text.iter().any(|&byte| byte == 0);
-    if has_nul {
-        return Err(Error::Malformed);
-    }
-    w.put(text)
+    !has_nul
+}
+
+fn put_text(w: &mut Writer<'_>, text: &[u8]) -> Result<()> {
+    if is_text(text) { w.put(text) } else { Err(Error::Malformed) }
 }
 
 /// Writes `value` in decimal to the end of `digits` and returns what it wrote.

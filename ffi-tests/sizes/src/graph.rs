@@ -125,12 +125,30 @@ impl Graph {
     }
 
     /// The worst depth under `entry` in bytes and the path to it; none without such a function or without frames.
+    ///
+    /// # Errors
+    /// A cycle of calls, which makes the depth unknowable.
     #[allow(clippy::type_complexity)]
     pub fn depth(&self, entry: &str) -> Result<Option<(u64, Vec<(&str, u64)>)>, String> {
+        let Some((start, order)) = self.below(entry)? else { return Ok(None) };
+        let known: BTreeMap<At, (u64, Option<At>)> = order.into_iter().map(|(at, d, next)| (at, (d, next))).collect();
+        let mut path = Vec::new();
+        let mut next = Some(start);
+        while let Some(at) = next {
+            path.push((self.name(at), self.frame(at)));
+            next = known.get(&at).and_then(|(_, below)| *below);
+        }
+        Ok(known.get(&start).map(|(depth, _)| (*depth, path)))
+    }
+
+    /// Everything `entry` may lead to, callees before callers: each with its worst depth and the callee that leads there.
+    #[allow(clippy::type_complexity)]
+    fn below(&self, entry: &str) -> Result<Option<(At, Vec<(At, u64, Option<At>)>)>, String> {
         let Some(start) = self.entries.get(entry).filter(|_| !self.frames.is_empty()) else {
             return Ok(None);
         };
-        let mut known: BTreeMap<At, (u64, Option<At>)> = BTreeMap::new();
+        let mut known: BTreeMap<At, u64> = BTreeMap::new();
+        let mut order = Vec::new();
         let mut open = BTreeSet::from([*start]);
         let mut stack = vec![(*start, self.callees(*start))];
         while let Some((at, todo)) = stack.last_mut() {
@@ -147,22 +165,41 @@ impl Graph {
                 }
                 None => {
                     let at = *at;
-                    let deepest =
-                        self.callees(at).into_iter().filter_map(|c| known.get(&c).map(|(d, _)| (*d, c))).max();
-                    let below = deepest.map_or(0, |(d, _)| d);
-                    known.insert(at, (self.frame(at) + below, deepest.map(|(_, c)| c)));
+                    let deepest = self.callees(at).into_iter().filter_map(|c| known.get(&c).map(|d| (*d, c))).max();
+                    let depth = self.frame(at) + deepest.map_or(0, |(d, _)| d);
+                    known.insert(at, depth);
+                    order.push((at, depth, deepest.map(|(_, c)| c)));
                     open.remove(&at);
                     stack.pop();
                 }
             }
         }
-        let mut path = Vec::new();
-        let mut next = Some(*start);
-        while let Some(at) = next {
-            path.push((self.name(at), self.frame(at)));
-            next = known.get(&at).and_then(|(_, below)| *below);
+        Ok(Some((*start, order)))
+    }
+
+    /// What `entry` may lead to that has a frame of at least `least` bytes, largest first, each with the worst depth of a
+    /// path through it.
+    ///
+    /// # Errors
+    /// As for [`Self::depth`].
+    pub fn frames(&self, entry: &str, least: u64) -> Result<Vec<(&str, u64, u64)>, String> {
+        let Some((_, order)) = self.below(entry)? else { return Ok(Vec::new()) };
+        // Callees come before their callers, so that above a function everything is known when it is looked at in reverse.
+        let mut above: BTreeMap<At, u64> = BTreeMap::new();
+        let below: BTreeMap<At, u64> = order.iter().map(|(at, depth, _)| (*at, *depth)).collect();
+        let mut frames = Vec::new();
+        for (at, depth, _) in order.iter().rev() {
+            let over = above.get(at).copied().unwrap_or(0);
+            for callee in self.callees(*at).into_iter().filter(|callee| below.contains_key(callee)) {
+                let known = above.entry(callee).or_default();
+                *known = (*known).max(over + self.frame(*at));
+            }
+            if self.frame(*at) >= least {
+                frames.push((self.name(*at), self.frame(*at), over + depth));
+            }
         }
-        Ok(known.get(start).map(|(depth, _)| (*depth, path)))
+        frames.sort_by_key(|(_, frame, _)| std::cmp::Reverse(*frame));
+        Ok(frames)
     }
 
     /// Functions a function may call: those it names, and those named by the tables it names.
@@ -214,6 +251,12 @@ mod tests {
         let (depth, path) = g.depth("lace_poll").unwrap().unwrap();
         assert_eq!(depth, 117);
         assert_eq!(path.iter().map(|p| p.0).collect::<Vec<_>>(), ["0", "2", "3"]);
+    }
+
+    #[test]
+    fn large_frames_are_listed_with_the_path_through_them() {
+        let g = graph(&[(0, &[1, 2]), (1, &[3]), (2, &[3])], &[(0, 10), (1, 50), (2, 100), (3, 70)], &[0, 1, 2, 3]);
+        assert_eq!(g.frames("lace_poll", 50).unwrap(), [("2", 100, 180), ("3", 70, 180), ("1", 50, 130)]);
     }
 
     #[test]

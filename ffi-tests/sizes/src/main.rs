@@ -1,7 +1,7 @@
 //! Reads off a prelinked object what it costs: bytes of text, data and bss, and the worst stack depth under a function.
 //!
 //! `bootlace-sizes OBJECT [ENTRY]` prints `text<TAB>data<TAB>bss<TAB>stack_depth<TAB>largest_frame` and, on standard error
-//! with `-v`, the deepest path. Depth and frame are `-` where the object holds no `.stack_sizes` or lacks ENTRY.
+//! with `-v`, the deepest path and every frame of 256 bytes or more with the depth of the worst path through it. Depth and frame are `-` where the object holds no `.stack_sizes` or lacks ENTRY.
 //!
 //! The depth is found without running anything. Frames are those the compiler wrote into `.stack_sizes`. An edge of the
 //! call graph is a relocation: every function has a section of its own, so every call leaves one. A function that refers
@@ -12,6 +12,9 @@
 mod graph;
 
 use std::process::ExitCode;
+
+/// Bytes of a frame that is worth a look.
+const LARGE: u64 = 256;
 
 fn main() -> ExitCode {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
@@ -49,6 +52,9 @@ fn report(bytes: &[u8], entry: &str, verbose: bool) -> Result<String, String> {
             if verbose {
                 for (name, frame) in path {
                     eprintln!("{frame:6} {name}");
+                }
+                for (name, frame, through) in graph.frames(entry, LARGE)? {
+                    eprintln!("frame {frame}, path {through}: {name}");
                 }
             }
             depth.to_string()

@@ -1,7 +1,7 @@
 //! The engine's side of DHCP: which datagrams the clients get, when they are polled, and what the host can ask of them.
 
-use super::Client as NicClient;
 use super::machine::Env;
+use super::{Client as NicClient, Heard};
 use crate::client::engine::{Engine, Shared};
 use crate::client::operation::Operation;
 use crate::client::ops::Client;
@@ -12,7 +12,6 @@ use crate::storage::error::{Error, Result};
 use crate::storage::host::Host;
 use crate::storage::time::Instant;
 use crate::udp::verify;
-use crate::wire::dhcp::CLIENT_PORT;
 use crate::wire::udp::Datagram;
 
 impl<'a, H: Host> Engine<'a, H> {
@@ -31,6 +30,7 @@ impl<'a, H: Host> Engine<'a, H> {
     }
 
     /// Lets the DHCP clients do what is due.
+    #[inline(never)]
     pub(crate) fn tick_dhcp(&mut self, wake: bool) {
         for index in 0..self.shared.dhcp.awake_len().min(usize::from(u8::MAX)) {
             let nic = NicId(index as u8);
@@ -49,34 +49,28 @@ impl<'a, H: Host> Engine<'a, H> {
         Some(work(client, &mut Env { stack: &mut self.stack, resolver, nic }))
     }
 
-    /// Gives a datagram to the DHCP client of its NIC, if that is active: before any socket. Whether it was given.
-    #[inline]
-    pub(crate) fn receive_dhcp(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) -> bool {
-        if datagram.destination_port() != CLIENT_PORT {
-            return false;
-        }
-        let active = self.is_dhcp_active(packet.nic);
-        if active {
-            self.hear_dhcp(packet, datagram);
-        }
-        active
-    }
-
+    /// Gives a datagram to the DHCP client of its NIC, which is active. What it has heard, for the operation that waits for
+    /// it: see [`Self::tell_heard`].
     #[cold]
-    fn hear_dhcp(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) {
+    #[inline(never)]
+    pub(crate) fn hear_dhcp(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) -> Option<(u8, Heard)> {
         if !verify(packet, datagram) {
             self.stack.stats.count(Counter::DropUdpChecksum);
-            return;
+            return None;
         }
-        let payload = datagram.payload();
-        let heard = self.with_dhcp(packet.nic, |c, env| (c.receive(env, packet.src, payload), c.waiting()));
-        if let Some((heard, Some(op))) = heard {
-            self.call(op, |client, cx| {
-                if let Client::Dhcp(client) = client {
-                    client.dhcp(cx, heard, payload);
-                }
-            });
-        }
+        let heard = self.with_dhcp(packet.nic, |c, env| (c.receive(env, packet.src, datagram.payload()), c.waiting()));
+        heard.and_then(|(heard, op)| Some((op?, heard)))
+    }
+
+    /// Tells the operation that waits for a DHCP client what that has heard.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn tell_heard(&mut self, op: u8, heard: Heard, message: &[u8]) {
+        self.call(op, |client, cx| {
+            if let Client::Dhcp(client) = client {
+                client.dhcp(cx, heard, message);
+            }
+        });
     }
 
     /// Ends what DHCP does on a NIC: an address it has set goes, and its server is not told. To be called before the host

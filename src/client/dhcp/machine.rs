@@ -1,7 +1,7 @@
 //! The state machine (RFC 2131 §4.4, figure 5): what time and messages do to it.
 
 use super::message::Kind;
-use super::{Client, Config, Heard, Request, State, Terms, bind, pxe, terms};
+use super::{Client, Heard, Request, State, Terms, bind, pxe, terms};
 use crate::client::dns::Resolver;
 use crate::stack::Stack;
 use crate::stack::egress::TxError;
@@ -65,19 +65,20 @@ impl Client {
             return Err(Error::InUse);
         }
         let interface = env.stack.interface(env.nic).ok_or(Error::NetworkDown)?;
-        let mut config = Config::new(request)?;
+        request.check()?;
         let now = env.stack.now;
         let state = if request.inform {
             State::Informing { addr: interface.addresses().first().ok_or(Error::Invalid)?.addr }
         } else if request.reboot {
-            State::Rebooting { addr: config.address.ok_or(Error::Invalid)?, since: now }
+            State::Rebooting { addr: request.address.ok_or(Error::Invalid)?, since: now }
         } else {
             State::Init
         };
         self.link_ups = interface.link_ups;
-        config.address = config.address.or(self.lease.map(|l| l.addr));
+        let before = self.lease.map(|l| l.addr);
         self.unbind(env);
-        self.config = config;
+        self.config.set(request);
+        self.config.address = self.config.address.or(before);
         self.lost = None;
         self.failure = None;
         self.setbacks = 0;

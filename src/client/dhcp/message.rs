@@ -6,12 +6,14 @@ use crate::stack::egress::TxError;
 use crate::storage::host::{Endpoint, Host, Span};
 use crate::udp::{self, Owner, Socket};
 use crate::wire;
-use crate::wire::dhcp::{Builder, CLIENT_PORT, MessageType, Op, Repr, SERVER_PORT, code};
+use crate::wire::dhcp::{Builder, CLIENT_PORT, HEAD_LEN, MessageType, NO_NAMES, Op, Repr, SERVER_PORT, code};
 use crate::wire::ethernet::Address;
 use core::net::Ipv4Addr;
 
 /// Longest message sent: what fits the smallest datagram everybody takes (RFC 2131 §2), without its headers.
 const MAX_LEN: usize = 548;
+/// Bytes of that for options.
+const MAX_OPTIONS: usize = MAX_LEN - HEAD_LEN - NO_NAMES.len();
 /// What is asked for by default. RFC 3442 wants option 121 ahead of 3.
 const PARAMETERS: [u8; 19] = [
     code::SUBNET_MASK,
@@ -77,9 +79,11 @@ impl Client {
     pub(super) fn send<H: Host>(&mut self, env: &mut Env<'_, '_, H>, kind: Kind) -> Result<(), TxError> {
         let Some(interface) = env.stack.interface(env.nic) else { return Ok(()) };
         let (mac, mtu) = (interface.mac, interface.frame_mtu);
-        let mut buf = [0u8; MAX_LEN];
+        let head = self.head(kind, mac);
+        let mut buf = [0u8; MAX_OPTIONS];
         // `KEPT` is chosen so that everything fits.
-        let Ok(message) = self.build(&mut buf, kind, mac, mtu) else { return Ok(()) };
+        let Ok(options) = self.build(&mut buf, kind, mtu) else { return Ok(()) };
+        let message = [Span::Bytes(&head), Span::Bytes(&NO_NAMES), Span::Bytes(options)];
         let (src, dst, port) = match kind {
             Kind::Discover | Kind::Select { .. } | Kind::Reboot(_) | Kind::Decline { .. } => {
                 (Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST, SERVER_PORT)
@@ -101,7 +105,7 @@ impl Client {
         };
         // The queue forgets what waits when the address goes.
         let queue = !matches!(kind, Kind::Release { .. });
-        let sent = udp::send(env.stack, &socket, Endpoint { addr: dst, port }, &[Span::Bytes(message)], queue);
+        let sent = udp::send(env.stack, &socket, Endpoint { addr: dst, port }, &message, queue);
         match sent {
             Err(e) if e.is_transient() || e == TxError::NetworkDown => Err(e),
             // Lost, as a frame on the wire can be lost: the timer repeats it.
@@ -109,7 +113,7 @@ impl Client {
         }
     }
 
-    fn build<'b>(&self, buf: &'b mut [u8], kind: Kind, mac: Address, mtu: u16) -> wire::Result<&'b [u8]> {
+    fn head(&self, kind: Kind, mac: Address) -> [u8; HEAD_LEN] {
         let ciaddr = match kind {
             Kind::Discover | Kind::Select { .. } | Kind::Reboot(_) | Kind::Decline { .. } => Ipv4Addr::UNSPECIFIED,
             Kind::Extend { addr, .. } | Kind::Inform(addr) | Kind::Release { addr, .. } | Kind::Boot { addr, .. } => {
@@ -130,7 +134,11 @@ impl Client {
             sname: &[],
             file: &[],
         };
-        let mut b = Builder::new(buf, &repr)?;
+        repr.head()
+    }
+
+    fn build<'b>(&self, buf: &'b mut [u8], kind: Kind, mtu: u16) -> wire::Result<&'b [u8]> {
+        let mut b = Builder::options(buf);
         b.message_type(match kind {
             Kind::Discover => MessageType::Discover,
             Kind::Select { .. } | Kind::Reboot(_) | Kind::Extend { .. } | Kind::Boot { .. } => MessageType::Request,

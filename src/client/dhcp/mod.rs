@@ -214,63 +214,82 @@ const OWN: [u8; 9] = [
     255,
 ];
 
-impl Config {
-    fn new<T: AsRef<[u8]>>(request: &Request<T>) -> Result<Config> {
-        let mut config = Config {
-            address: request.address,
-            broadcast: request.broadcast,
-            bootp: request.bootp,
-            probe: request.probe,
-            classless_routes: request.classless_routes,
-            pxe: request.pxe,
-            proxy_wait: request.proxy_wait.unwrap_or(if request.pxe { DEFAULT_PROXY_WAIT } else { Duration::ZERO }),
-            lease_s: request.lease_s,
-            ..Config::default()
-        };
+impl<T: AsRef<[u8]>> Request<T> {
+    /// Calls `each` on every option to be sent with all messages: code and value.
+    fn options(&self, each: &mut dyn FnMut(u8, &[u8]) -> Result<()>) -> Result<()> {
         let texts = [
-            (code::CLIENT_ID, &request.client_id),
-            (code::HOST_NAME, &request.host_name),
-            (code::VENDOR_CLASS, &request.vendor_class),
-            (code::USER_CLASS, &request.user_class),
+            (code::CLIENT_ID, &self.client_id),
+            (code::HOST_NAME, &self.host_name),
+            (code::VENDOR_CLASS, &self.vendor_class),
+            (code::USER_CLASS, &self.user_class),
         ];
         for (code, text) in texts {
             if let Some(text) = text {
-                config.keep(code, text.as_ref())?;
+                each(code, text.as_ref())?;
             }
         }
-        if request.pxe && request.vendor_class.is_none() {
-            config.keep(code::VENDOR_CLASS, &pxe::class(request.arch.unwrap_or(0), request.ndi))?;
+        if self.pxe && self.vendor_class.is_none() {
+            each(code::VENDOR_CLASS, &pxe::class(self.arch.unwrap_or(0), self.ndi))?;
         }
-        if let Some(arch) = request.arch {
-            config.keep(code::CLIENT_ARCH, &arch.to_be_bytes())?;
+        if let Some(arch) = self.arch {
+            each(code::CLIENT_ARCH, &arch.to_be_bytes())?;
         }
-        if let Some(ndi) = request.ndi {
-            config.keep(code::CLIENT_NDI, &ndi)?;
+        if let Some(ndi) = self.ndi {
+            each(code::CLIENT_NDI, &ndi)?;
         }
-        if let Some(uuid) = request.uuid {
+        if let Some(uuid) = self.uuid {
             let mut value = [0; 17];
             value.iter_mut().skip(1).zip(uuid).for_each(|(to, from)| *to = from);
-            config.keep(code::CLIENT_UUID, &value)?;
+            each(code::CLIENT_UUID, &value)?;
         }
-        if let Some(options) = &request.options {
-            let options = SubOptions::parse(options.as_ref()).map_err(|_| Error::Invalid)?;
-            for (code, value) in options {
-                if OWN.contains(&code) {
-                    return Err(Error::Invalid);
-                }
-                config.keep(code, value)?;
+        let Some(options) = &self.options else { return Ok(()) };
+        for (code, value) in SubOptions::parse(options.as_ref()).map_err(|_| Error::Invalid)? {
+            if OWN.contains(&code) {
+                return Err(Error::Invalid);
             }
+            each(code, value)?;
         }
-        if let Some(codes) = &request.parameters {
-            config.parameters.extend_from_slice(codes.as_ref()).map_err(|_| Error::NameTooLong)?;
-        }
-        Ok(config)
+        Ok(())
     }
 
-    fn keep(&mut self, code: u8, value: &[u8]) -> Result<()> {
-        let len = u8::try_from(value.len()).map_err(|_| Error::NameTooLong)?;
-        self.kept.extend_from_slice(&[code, len]).map_err(|_| Error::NameTooLong)?;
-        self.kept.extend_from_slice(value).map_err(|_| Error::NameTooLong)
+    fn parameters(&self) -> &[u8] {
+        self.parameters.as_ref().map_or(&[], |codes| codes.as_ref())
+    }
+
+    /// Whether everything fits.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: options that do not parse, or are the client's own; [`Error::NameTooLong`].
+    fn check(&self) -> Result<()> {
+        let mut len = 0usize;
+        self.options(&mut |_, value| {
+            len = len.saturating_add(value.len()).saturating_add(2);
+            if value.len() > 255 || len > KEPT { Err(Error::NameTooLong) } else { Ok(()) }
+        })?;
+        if self.parameters().len() > MORE_PARAMETERS { Err(Error::NameTooLong) } else { Ok(()) }
+    }
+}
+
+impl Config {
+    /// Takes over what was asked for and checked. In place: it is not to lie on the machine's stack.
+    fn set<T: AsRef<[u8]>>(&mut self, request: &Request<T>) {
+        self.address = request.address;
+        self.broadcast = request.broadcast;
+        self.bootp = request.bootp;
+        self.probe = request.probe;
+        self.classless_routes = request.classless_routes;
+        self.pxe = request.pxe;
+        self.proxy_wait = request.proxy_wait.unwrap_or(if request.pxe { DEFAULT_PROXY_WAIT } else { Duration::ZERO });
+        self.lease_s = request.lease_s;
+        let kept = &mut self.kept;
+        kept.clear();
+        // It was seen to fit.
+        let _ = request.options(&mut |code, value| {
+            let whole = kept.extend_from_slice(&[code, value.len() as u8]).and_then(|()| kept.extend_from_slice(value));
+            whole.map_err(|_| Error::NameTooLong)
+        });
+        self.parameters.clear();
+        let _ = self.parameters.extend_from_slice(request.parameters());
     }
 
     /// The kept options, one by one.

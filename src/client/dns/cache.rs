@@ -15,10 +15,10 @@ pub(super) struct NameHash(u64);
 
 impl NameHash {
     /// The hash of a name in text form; case does not matter (FNV-1a).
-    pub(super) fn of(text: &[u8]) -> NameHash {
+    pub(super) fn of(text: impl Iterator<Item = u8>) -> NameHash {
         let step =
-            |hash: u64, byte: &u8| (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0000_0100_0000_01b3);
-        NameHash(text.iter().fold(0xcbf2_9ce4_8422_2325, step))
+            |hash: u64, byte: u8| (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0000_0100_0000_01b3);
+        NameHash(text.fold(0xcbf2_9ce4_8422_2325, step))
     }
 }
 

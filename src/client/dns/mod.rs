@@ -47,7 +47,7 @@ pub struct Resolver<'a> {
     alias: Option<Alias>,
     /// What the lookup that was the last to end has found.
     #[cfg(feature = "dns")]
-    found: heapless::Vec<Ipv4Addr, ADDRESSES>,
+    found: Found,
 }
 
 /// How far a lookup is.
@@ -64,6 +64,10 @@ pub enum Resolved {
     /// [`Error::NotSupported`]: the answer does not fit a datagram. [`Error::Timeout`]: nobody answered.
     Failed(Error),
 }
+
+/// Addresses that were found.
+#[cfg(feature = "dns")]
+type Found = heapless::Vec<Ipv4Addr, ADDRESSES>;
 
 /// The alias that a lookup asks for: one at a time, so that not every lookup has room for a name.
 #[cfg(feature = "dns")]
@@ -181,29 +185,76 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The name that is asked for as number `index` when `name` is looked up, in text form: a name with a dot in it as it
-    /// is, one without first in each domain of the search list (RFC 1123 §6.1.4.3). `None` when there are no more.
+    /// The name that is asked for as number `index` when `name` is looked up: a name with a dot in it as it is, one without
+    /// first in each domain of the search list (RFC 1123 §6.1.4.3). `None` when there are no more.
     #[cfg(feature = "dns")]
-    fn candidate<'b>(&self, name: &[u8], index: u8, buf: &'b mut [u8]) -> Option<&'b [u8]> {
-        let mut w = crate::wire::cursor::Writer::new(buf);
-        w.put(name).ok()?;
+    fn candidate<'n>(&'n self, name: &'n [u8], index: u8) -> Option<Candidate<'n>> {
         let domains = if name.contains(&b'.') { &[][..] } else { self.search() };
-        let mut domains = domains.split(|byte| *byte == b' ').filter(|d| !d.is_empty());
-        let count = domains.clone().count();
-        match usize::from(index) {
-            at if at < count => {
-                w.put(b".").ok()?;
-                w.put(domains.nth(at)?).ok()?;
+        let mut left = index;
+        for domain in domains.split(|byte| *byte == b' ').filter(|domain| !domain.is_empty()) {
+            if left == 0 {
+                return Some(Candidate { name, domain: domain.strip_suffix(b".").unwrap_or(domain) });
             }
-            at if at > count => return None,
-            _ => {}
+            left = left.saturating_sub(1);
         }
-        let text = w.finish();
-        Some(text.strip_suffix(b".").unwrap_or(text))
+        (left == 0).then_some(Candidate { name: name.strip_suffix(b".").unwrap_or(name), domain: &[] })
+    }
+}
+
+/// A name in text form, in two parts, so that nowhere the whole need be put together.
+#[cfg(feature = "dns")]
+#[derive(Clone, Copy, Debug)]
+struct Candidate<'n> {
+    name: &'n [u8],
+    /// Empty where the name is whole.
+    domain: &'n [u8],
+}
+
+#[cfg(feature = "dns")]
+impl<'n> Candidate<'n> {
+    /// The bytes of the text.
+    fn bytes(self) -> impl Iterator<Item = u8> + 'n {
+        let dot: &[u8] = if self.domain.is_empty() { &[] } else { b"." };
+        [self.name, dot, self.domain].into_iter().flatten().copied()
     }
 
-    #[cfg(feature = "dns")]
-    fn has_candidate(&self, name: &[u8], index: u8) -> bool {
-        self.candidate(name, index, &mut [0; crate::wire::dns::MAX_NAME_LEN]).is_some()
+    /// Calls `each` on its labels, from the left.
+    ///
+    /// # Errors
+    /// The first of `each`'s; [`crate::wire::Error::Malformed`]: no name is like that.
+    fn labels(self, each: &mut dyn FnMut(&[u8]) -> crate::wire::Result<()>) -> crate::wire::Result<()> {
+        use crate::wire::dns::{MAX_LABEL_LEN, MAX_NAME_LEN};
+        // Each label's length takes the place of a dot; the first and the root are beside that.
+        if self.bytes().count() > MAX_NAME_LEN - 2 {
+            return Err(crate::wire::Error::Malformed);
+        }
+        for part in [self.name, self.domain].into_iter().take(if self.domain.is_empty() { 1 } else { 2 }) {
+            for label in part.split(|byte| *byte == b'.') {
+                if label.is_empty() || label.len() > MAX_LABEL_LEN {
+                    return Err(crate::wire::Error::Malformed);
+                }
+                each(label)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this is `other`; case does not matter (RFC 4343).
+    fn is(self, other: &crate::wire::dns::Name<'_>) -> bool {
+        let mut labels = other.labels();
+        let same = self.labels(&mut |label| match labels.next() {
+            Some(theirs) if theirs.eq_ignore_ascii_case(label) => Ok(()),
+            _ => Err(crate::wire::Error::Malformed),
+        });
+        same.is_ok() && labels.next().is_none()
+    }
+
+    /// Appends it to `w` as it is on the wire.
+    fn emit(self, w: &mut crate::wire::cursor::Writer<'_>) -> crate::wire::Result<()> {
+        self.labels(&mut |label| {
+            w.u8(label.len() as u8)?;
+            w.put(label)
+        })?;
+        w.u8(0)
     }
 }

@@ -2,7 +2,7 @@
 //! query that is out is dropped (RFC 5452 §9).
 
 use super::cache::NameHash;
-use super::{Alias, Resolved, Resolver, literal};
+use super::{ALIAS, Alias, Candidate, Found, Resolved, Resolver, literal};
 use crate::client::operation::{Cx, Datagram, DetailKind, icmp_meaning};
 use crate::stack::egress::TxError;
 use crate::stack::icmp::IcmpError;
@@ -13,7 +13,9 @@ use crate::storage::host::{Endpoint, Host, Span};
 use crate::storage::slots::Key;
 use crate::storage::time::{Duration, Instant};
 use crate::wire::cursor::Writer;
-use crate::wire::dns::{CLASS_IN, Data, HEADER_LEN, Kind, MAX_NAME_LEN, Message, Name, PORT, Query, Rcode, Section};
+use crate::wire::dns::{
+    CLASS_IN, Data, HEADER_LEN, Kind, MAX_NAME_LEN, Message, Name, PORT, Rcode, Section, put_query_header,
+};
 use core::net::Ipv4Addr;
 
 /// Addresses kept of an answer.
@@ -115,9 +117,10 @@ impl Resolve {
     /// What needs no query: `Some` of the end.
     fn begin<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>, name: &[u8]) -> Option<core::result::Result<(), Error>> {
         if let Some(addr) = literal(name) {
-            return Some(self.take(&mut cx.shared.resolver, &[addr]));
+            return Some(self.take(&mut cx.shared.resolver.found, &[addr]));
         }
-        if Name::from_text(name, &mut [0; MAX_NAME_LEN]).is_err() {
+        let whole = Candidate { name: name.strip_suffix(b".").unwrap_or(name), domain: &[] };
+        if whole.labels(&mut |_| Ok(())).is_err() {
             return Some(Err(if name.len() > 253 { Error::NameTooLong } else { Error::Invalid }));
         }
         if cx.shared.resolver.servers().next().is_none() {
@@ -132,19 +135,17 @@ impl Resolve {
         let now = cx.now();
         self.restart();
         self.ttl_s = u32::MAX;
-        let mut text = [0; MAX_NAME_LEN];
-        let text = cx.shared.resolver.candidate(name, self.candidate, &mut text)?;
-        let mut known: heapless::Vec<Ipv4Addr, ADDRESSES> = heapless::Vec::new();
-        // There is room for as many as are remembered.
-        let _ = known.extend_from_slice(cx.shared.resolver.cache.get(now, NameHash::of(text))?);
-        Some(self.take(&mut cx.shared.resolver, &known))
+        let resolver = &mut cx.shared.resolver;
+        let hash = NameHash::of(resolver.candidate(name, self.candidate)?.bytes());
+        let known = resolver.cache.get(now, hash)?;
+        Some(self.take(&mut resolver.found, known))
     }
 
     /// Notes what was found, for whoever polls.
-    fn take(&mut self, resolver: &mut Resolver<'_>, addrs: &[Ipv4Addr]) -> core::result::Result<(), Error> {
-        resolver.found.clear();
+    fn take(&mut self, found: &mut Found, addrs: &[Ipv4Addr]) -> core::result::Result<(), Error> {
+        found.clear();
         // There is room for as many as a lookup keeps.
-        let _ = resolver.found.extend_from_slice(addrs);
+        let _ = found.extend_from_slice(addrs);
         self.addr = addrs.first().copied();
         Ok(())
     }
@@ -264,24 +265,32 @@ impl Resolve {
 
     fn send<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>, name: &[u8]) -> core::result::Result<(), TxError> {
         let (Some(socket), Some(server)) = (self.socket, self.server) else { return Err(TxError::Invalid) };
-        let mut buf = [0; MAX_NAME_LEN];
-        let name = self.current(&cx.shared.resolver, name, &mut buf).ok_or(TxError::Invalid)?;
-        let mut query = [0; HEADER_LEN + MAX_NAME_LEN + 4];
-        let len = Query { id: self.id, name, kind: Kind::A, udp_size: None }.emit(&mut query);
-        let query = len.ok().and_then(|len| query.get(..len)).ok_or(TxError::Invalid)?;
-        cx.send(socket, server, &[Span::Bytes(query)])
+        let mut front = [0; HEADER_LEN];
+        let mut w = Writer::new(&mut front);
+        put_query_header(&mut w, self.id).map_err(|_| TxError::Invalid)?;
+        let mut question = [0; MAX_NAME_LEN + 4];
+        let mut w = Writer::new(&mut question);
+        self.put_question(&cx.shared.resolver, name, &mut w).ok_or(TxError::Invalid)?;
+        cx.send(socket, server, &[Span::Bytes(&front), Span::Bytes(w.finish())])
     }
 
-    /// The name that is asked for now.
-    fn current<'b>(&self, resolver: &Resolver<'_>, name: &[u8], buf: &'b mut [u8; MAX_NAME_LEN]) -> Option<Name<'b>> {
+    /// Appends the question for the name that is asked for now.
+    fn put_question(&self, resolver: &Resolver<'_>, name: &[u8], w: &mut Writer<'_>) -> Option<()> {
         if self.aliased {
-            let wire = &resolver.alias.as_ref()?.name;
-            let room = buf.get_mut(..wire.len())?;
-            room.copy_from_slice(wire);
-            return Name::parse(buf, 0).ok().map(|(name, _)| name);
+            w.put(&resolver.alias.as_ref()?.name).ok()?;
+        } else {
+            resolver.candidate(name, self.candidate)?.emit(w).ok()?;
         }
-        let mut text = [0; MAX_NAME_LEN];
-        Name::from_text(resolver.candidate(name, self.candidate, &mut text)?, buf).ok()
+        w.u16(Kind::A.0).and_then(|()| w.u16(CLASS_IN)).ok()
+    }
+
+    /// Whether `asked` is the name that is asked for now.
+    fn is_current(&self, resolver: &Resolver<'_>, name: &[u8], asked: &Name<'_>) -> bool {
+        if self.aliased {
+            let alias = resolver.alias.as_ref().and_then(|alias| Name::parse(&alias.name, 0).ok());
+            return alias.is_some_and(|(alias, _)| alias.matches(asked));
+        }
+        resolver.candidate(name, self.candidate).is_some_and(|candidate| candidate.is(asked))
     }
 
     /// Takes a datagram that came to a socket of the operation.
@@ -289,10 +298,8 @@ impl Resolve {
         if self.state != State::Asking || self.socket != Some(datagram.socket) {
             return;
         }
-        let mut buf = [0; MAX_NAME_LEN];
-        let Some(asked) = self.current(&cx.shared.resolver, name, &mut buf) else { return };
         let answer = match Message::parse(datagram.payload) {
-            Ok(message) if Some(datagram.meta.src) == self.server => self.read(cx, &message, &asked),
+            Ok(message) if Some(datagram.meta.src) == self.server => self.read(cx, &message, name),
             Ok(_) => Answer::Dropped(Counter::DropDnsForged),
             Err(_) => Answer::Dropped(Counter::DropDnsMalformed),
         };
@@ -300,11 +307,10 @@ impl Resolve {
             Answer::Dropped(counter) => cx.stack.stats.count(counter),
             Answer::Later => {}
             Answer::Addresses => {
-                let mut text = [0; MAX_NAME_LEN];
                 let now = cx.now();
                 let resolver = &mut cx.shared.resolver;
-                if let Some(text) = resolver.candidate(name, self.candidate, &mut text) {
-                    resolver.cache.put(now, NameHash::of(text), self.ttl_s, &resolver.found);
+                if let Some(hash) = resolver.candidate(name, self.candidate).map(|c| NameHash::of(c.bytes())) {
+                    resolver.cache.put(now, hash, self.ttl_s, &resolver.found);
                 }
                 self.state = State::Done(Ok(()));
             }
@@ -315,7 +321,7 @@ impl Resolve {
             Answer::Negative => {
                 self.close(cx);
                 self.candidate = self.candidate.saturating_add(1);
-                if self.aliased || !cx.shared.resolver.has_candidate(name, self.candidate) {
+                if self.aliased || cx.shared.resolver.candidate(name, self.candidate).is_none() {
                     self.state = State::Done(Err(Error::NotFound));
                 } else if let Some(end) = self.question(cx, name) {
                     self.state = State::Done(end);
@@ -326,14 +332,16 @@ impl Resolve {
         }
     }
 
-    /// What `message` says to the question for `asked`.
-    fn read<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>, message: &Message<'_>, asked: &Name<'_>) -> Answer {
+    /// What `message` says to the question that is out when `name` is looked up.
+    #[inline(never)]
+    fn read<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>, message: &Message<'_>, name: &[u8]) -> Answer {
         // RFC 5452 §9.1: id and question must be those of the query. RFC 4343: case does not matter.
         if message.id() != self.id || !message.is_response() || message.opcode() != 0 || message.question_count() != 1 {
             return Answer::Dropped(Counter::DropDnsForged);
         }
         let Some(question) = message.question() else { return Answer::Dropped(Counter::DropDnsMalformed) };
-        if question.kind != Kind::A || question.class != CLASS_IN || !question.name.matches(asked) {
+        let ours = question.kind == Kind::A && question.class == CLASS_IN;
+        if !ours || !self.is_current(&cx.shared.resolver, name, &question.name) {
             return Answer::Dropped(Counter::DropDnsForged);
         }
         // What was cut off may end in the middle of a record; nothing else may.
@@ -373,7 +381,7 @@ impl Resolve {
             if !addrs.is_empty() {
                 self.ttl_s = ttl_s;
                 // What was found is there: it cannot fail.
-                let _ = self.take(&mut cx.shared.resolver, &addrs);
+                let _ = self.take(&mut cx.shared.resolver.found, &addrs);
                 return Answer::Addresses;
             }
             let alias = answers().filter(|r| r.name.matches(&name)).find_map(|r| match r.data {
@@ -405,18 +413,20 @@ impl Resolve {
         let now = cx.now();
         let resolver = &mut cx.shared.resolver;
         let taken = resolver.alias.as_ref().is_some_and(|a| a.op != cx.op && now < a.until);
-        let mut buf = [0; MAX_NAME_LEN];
-        let mut w = Writer::new(&mut buf);
-        if taken || name.emit(&mut w).is_err() {
+        if taken {
             // Another lookup follows an alias.
             return Answer::Later;
         }
-        let wire = w.finish();
-        let mut alias = Alias { op: cx.op, until: now + Alias::KEEP, name: heapless::Vec::new() };
-        if alias.name.extend_from_slice(wire).is_err() {
+        if name.labels().map(|label| label.len().saturating_add(1)).sum::<usize>() >= ALIAS {
             return Answer::Failed(Error::NameTooLong);
         }
-        resolver.alias = Some(alias);
+        let alias = resolver.alias.insert(Alias { op: cx.op, until: now + Alias::KEEP, name: heapless::Vec::new() });
+        // There is room, for the root, too.
+        for label in name.labels() {
+            let _ = alias.name.push(label.len() as u8);
+            let _ = alias.name.extend_from_slice(label);
+        }
+        let _ = alias.name.push(0);
         self.aliased = true;
         self.aliases = followed;
         self.ttl_s = ttl_s;

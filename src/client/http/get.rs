@@ -633,25 +633,25 @@ impl<H: Host> Get<H> {
             return Err(Error::Loop);
         };
         self.redirects = left;
-        let base = Url::parse(self.place(cx.shared))?;
-        let location = field(self.head(cx.shared), b"Location").filter(|location| !location.is_empty());
-        // Looked at in place: there is one such text on the stack, not two.
-        let resolved = location.map(|location| resolve(&base, location));
-        let target = match &resolved {
-            Some(Ok(target)) => target,
+        let Some(Job { head, url, .. }) = cx.shared.http.job_mut(self.job) else { return Err(Error::NotConnected) };
+        if !self.redirected {
+            // One that parses fits.
+            url.clear();
+            let _ = url.extend_from_slice(self.url.as_ref());
+        }
+        let location = field(head, b"Location").filter(|location| !location.is_empty());
+        let other = match location.map(|location| resolve(url, location)) {
+            Some(Ok(())) => Url::parse(url)?,
             Some(Err(why @ (Error::NotSupported | Error::AddressFamily))) => {
                 self.fault(cx, Fault::Location);
-                return Err(*why);
+                return Err(why);
             }
             _ => return Err(self.fault(cx, Fault::Location)),
         };
-        let (own, other) = (Url::parse(self.url.as_ref())?, Url::parse(target)?);
+        let own = Url::parse(self.url.as_ref())?;
         self.away = !same(own.host, other.host) || own.port != other.port;
         self.redirected = true;
         self.drains = true;
-        if let Some(job) = cx.shared.http.job_mut(self.job) {
-            job.url.clone_from(target);
-        }
         if let Stage::Talk(exchange) = &mut self.stage {
             exchange.body(framing, 0, 0, DRAIN);
         }

@@ -40,23 +40,75 @@ pub struct Head {
     pub range: Option<ContentRange>,
 }
 
-/// Calls `with` on a head that was parsed. Out of line: its table of fields is not to lie under what a transfer calls.
-#[inline(never)]
-fn parsed<'h, R>(bytes: &'h [u8], with: impl FnOnce(&httparse::Response<'_, 'h>) -> R) -> Result<R, Fault> {
-    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
-    let mut response = httparse::Response::new(&mut fields);
-    match response.parse(bytes) {
-        Ok(httparse::Status::Complete(_)) => Ok(with(&response)),
-        Err(httparse::Error::TooManyHeaders) => Err(Fault::TooManyFields),
-        Ok(httparse::Status::Partial) | Err(_) => Err(Fault::NotHttp),
+/// What the first line of a head says (RFC 9112 §4).
+struct Status {
+    /// It is of HTTP/1.0.
+    old: bool,
+    code: u16,
+}
+
+/// A field's name and value.
+type Field<'h> = (&'h [u8], &'h [u8]);
+
+/// The fields of a head, one by one (RFC 9112 §5).
+struct Fields<'h> {
+    rest: &'h [u8],
+    /// How many there may be yet.
+    left: usize,
+}
+
+/// Takes a line off the front of `rest`, and gives it without its end.
+fn line<'h>(rest: &mut &'h [u8]) -> Result<&'h [u8], Fault> {
+    let end = rest.iter().position(|b| *b == b'\n').ok_or(Fault::NotHttp)?;
+    let (line, after) = rest.split_at_checked(end).ok_or(Fault::NotHttp)?;
+    *rest = after.get(1..).unwrap_or(&[]);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    // RFC 9110 §5.5: no control character but the tabulator.
+    if line.iter().any(|b| b.is_ascii_control() && *b != b'\t') { Err(Fault::NotHttp) } else { Ok(line) }
+}
+
+/// Whether a byte may stand in a name (RFC 9110 §5.6.2).
+pub fn is_token(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
+}
+
+/// Opens a head.
+fn open(mut head: &[u8]) -> Result<(Status, Fields<'_>), Fault> {
+    let (old, code) = match line(&mut head)?.strip_prefix(b"HTTP/1.") {
+        Some([minor @ (b'0' | b'1'), b' ', a, b, c]) | Some([minor @ (b'0' | b'1'), b' ', a, b, c, b' ', ..]) => {
+            (*minor == b'0', decimal(&[*a, *b, *c]).flatten())
+        }
+        _ => return Err(Fault::NotHttp),
+    };
+    let code = code.and_then(|code| u16::try_from(code).ok()).ok_or(Fault::NotHttp)?;
+    Ok((Status { old, code }, Fields { rest: head, left: MAX_FIELDS }))
+}
+
+impl<'h> Fields<'h> {
+    /// The next field's name and value; `None` behind the last.
+    fn next(&mut self) -> Result<Option<Field<'h>>, Fault> {
+        let line = line(&mut self.rest)?;
+        if line.is_empty() {
+            return Ok(None);
+        }
+        self.left = self.left.checked_sub(1).ok_or(Fault::TooManyFields)?;
+        let colon = line.iter().position(|b| !is_token(b)).filter(|end| *end > 0).ok_or(Fault::NotHttp)?;
+        match line.split_at_checked(colon) {
+            Some((name, [b':', value @ ..])) => Ok(Some((name, value.trim_ascii()))),
+            _ => Err(Fault::NotHttp),
+        }
     }
 }
 
 /// The value of the first field `name` of a head, as it came.
 pub fn field<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
-    let value =
-        |r: &httparse::Response<'_, 'h>| r.headers.iter().find(|f| same(f.name.as_bytes(), name)).map(|f| f.value);
-    parsed(head, value).ok().flatten()
+    let (_, mut fields) = open(head).ok()?;
+    while let Ok(Some((other, value))) = fields.next() {
+        if same(other, name) {
+            return Some(value);
+        }
+    }
+    None
 }
 
 /// The words that follow the status code of a head.
@@ -77,22 +129,20 @@ impl Head {
     /// What is wrong with it.
     #[inline(never)]
     pub fn parse(bytes: &[u8]) -> Result<Head, Fault> {
-        parsed(bytes, |response| {
-            let old = response.version == Some(0);
-            let mut head = Head { status: response.code.unwrap_or(0), close: old, ..Head::default() };
-            for field in response.headers.iter() {
-                head.take(field.name.as_bytes(), field.value)?;
+        let (status, mut fields) = open(bytes)?;
+        let mut head = Head { status: status.code, close: status.old, ..Head::default() };
+        while let Some((name, value)) = fields.next()? {
+            head.take(name, value)?;
+        }
+        if head.chunked {
+            // RFC 9112 §6.1: HTTP/1.0 knows no chunks.
+            if status.old {
+                return Err(Fault::TransferCoding);
             }
-            if head.chunked {
-                // RFC 9112 §6.1: HTTP/1.0 knows no chunks.
-                if old {
-                    return Err(Fault::TransferCoding);
-                }
-                // RFC 9112 §6.3: chunks count, and such a message is suspicious.
-                head.close |= head.length.take().is_some();
-            }
-            Ok(head)
-        })?
+            // RFC 9112 §6.3: chunks count, and such a message is suspicious.
+            head.close |= head.length.take().is_some();
+        }
+        Ok(head)
     }
 
     fn take(&mut self, name: &[u8], value: &[u8]) -> Result<(), Fault> {

@@ -85,12 +85,11 @@ pub fn check_fields(fields: &[u8]) -> Result<()> {
     if fields.len() > MAX_FIELD_TEXT {
         return Err(Error::MessageSize);
     }
-    let token = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b);
     for line in lines(fields) {
         let name = name(line);
         let value = line.get(name.len()..).and_then(|rest| rest.strip_prefix(b":")).ok_or(Error::Invalid)?;
         let sound = !name.is_empty()
-            && name.iter().all(token)
+            && name.iter().all(super::head::is_token)
             && !value.iter().any(|b| b.is_ascii_control() && *b != b'\t')
             && !OURS.iter().any(|ours| same(ours, name));
         if !sound {

@@ -103,60 +103,86 @@ fn put(to: &mut Text, part: &[u8]) -> Result<()> {
     to.extend_from_slice(part).map_err(|_| Error::NameTooLong)
 }
 
-/// Appends a path without the segments "." and ".." (RFC 3986 §5.2.4).
-fn put_path(to: &mut Text, first: &[u8], second: &[u8]) -> Result<()> {
-    let root = to.len();
-    let mut path = Text::new();
-    put(&mut path, first)?;
-    put(&mut path, second)?;
-    let mut segments = path.strip_prefix(b"/").unwrap_or(&path).split(|b| *b == b'/').peekable();
-    while let Some(segment) = segments.next() {
-        let dots = matches!(segment, b"." | b"..");
-        if segment == b".." {
-            let kept = to.get(root..).and_then(|path| path.iter().rposition(|b| *b == b'/')).unwrap_or(0);
-            to.truncate(root.saturating_add(kept));
+/// Removes the segments "." and ".." of the path that `text` ends with, from `root` on (RFC 3986 §5.2.4). What is kept never
+/// moves up, so that it can be done in place.
+fn remove_dots(text: &mut Text, root: usize) {
+    let (mut to, mut from) = (root, root);
+    while let Some((b'/', rest)) = text.get(from..).and_then(<[u8]>::split_first) {
+        let (segment, after) = cut(rest, |b| *b == b'/');
+        let (len, ends) = (segment.len().saturating_add(1), after.is_empty());
+        let (dot, dots) = (segment == b".", segment == b"..");
+        if dots {
+            let kept = text.get(root..to).and_then(|path| path.iter().rposition(|b| *b == b'/')).unwrap_or(0);
+            to = root.saturating_add(kept);
         }
-        if !dots {
-            put(to, b"/")?;
-            put(to, segment)?;
-        } else if segments.peek().is_none() {
-            put(to, b"/")?;
+        // A path that ends with such a segment ends with a slash.
+        let keeps = if !dot && !dots { len } else { usize::from(ends) };
+        for n in 0..keeps {
+            let byte = text.get(from.saturating_add(n)).copied();
+            if let (Some(byte), Some(place)) = (byte, text.get_mut(to.saturating_add(n))) {
+                *place = byte;
+            }
         }
+        to = to.saturating_add(keeps);
+        from = from.saturating_add(len);
     }
-    Ok(())
+    text.truncate(to);
 }
 
-/// Where `location` leads from `base` (RFC 3986 §5.2.2), without its fragment.
+/// Turns `url` into what `location` leads to from there (RFC 3986 §5.2.2), without a fragment.
 ///
 /// # Errors
-/// [`Error::NameTooLong`]; as [`Url::parse`] for what it leads to; [`Error::NotSupported`]: another scheme.
-pub fn resolve(base: &Url<'_>, location: &[u8]) -> Result<Text> {
-    let mut to = Text::new();
+/// [`Error::NameTooLong`]; as [`Url::parse`] for what it leads to; [`Error::NotSupported`]: another scheme. Then `url` is of
+/// no use.
+pub fn resolve(url: &mut Text, location: &[u8]) -> Result<()> {
     let (location, _) = cut(location, |b| *b == b'#');
-    let authority = |to: &mut Text| put(to, b"http://").and_then(|()| put(to, base.authority));
     if let Some((scheme, _)) = scheme(location) {
         if !same(scheme, b"http") {
             return Err(Error::NotSupported);
         }
-        put(&mut to, location)?;
+        url.clear();
     } else if location.starts_with(b"//") {
-        put(&mut to, b"http:")?;
-        put(&mut to, location)?;
+        url.clear();
+        put(url, b"http:")?;
     } else {
-        let (path, query) = cut(location, |b| *b == b'?');
-        authority(&mut to)?;
-        if path.is_empty() {
-            put(&mut to, base.path)?;
-        } else if path.starts_with(b"/") {
-            put_path(&mut to, path, &[])?;
-        } else {
-            let folder = base.path.iter().rposition(|b| *b == b'/').and_then(|end| base.path.get(..=end));
-            put_path(&mut to, folder.unwrap_or(b"/"), path)?;
-        }
-        put(&mut to, if location.is_empty() { base.query } else { query })?;
+        return resolve_path(url, location);
     }
-    Url::parse(&to)?;
-    Ok(to)
+    put(url, location)?;
+    Url::parse(url).map(|_| ())
+}
+
+/// The same for a location on the same host.
+fn resolve_path(url: &mut Text, location: &[u8]) -> Result<()> {
+    let base = Url::parse(url)?;
+    // Who is to be told the user name and the password is decided elsewhere.
+    let front = b"http://".len();
+    let user = base.userinfo.map_or(0, |user| user.len().saturating_add(1));
+    let root = front.saturating_add(base.authority.len());
+    let path_end = root.saturating_add(base.path.len());
+    let query_end = path_end.saturating_add(base.query.len());
+    let folder = base.path.iter().rposition(|b| *b == b'/').map_or(0, |end| end.saturating_add(1));
+    let mut at = 0usize;
+    url.retain(|_| {
+        at = at.saturating_add(1);
+        at <= front || at > front.saturating_add(user)
+    });
+    if location.is_empty() {
+        url.truncate(query_end);
+        return Ok(());
+    }
+    let (path, query) = cut(location, |b| *b == b'?');
+    if path.is_empty() {
+        url.truncate(path_end);
+    } else {
+        url.truncate(root.saturating_add(if path.starts_with(b"/") { 0 } else { folder }));
+        if url.len() == root && !path.starts_with(b"/") {
+            put(url, b"/")?;
+        }
+        put(url, path)?;
+        remove_dots(url, root);
+    }
+    put(url, query)?;
+    Url::parse(url).map(|_| ())
 }
 
 /// The bytes of a text in which some stand as a percent sign and two digits (RFC 3986 §2.1); what is no such triple stands
@@ -243,7 +269,11 @@ mod tests {
 
     #[test]
     fn redirects_lead_where_rfc_3986_says() {
-        let base = Url::parse(b"http://u@a:81/b/c/d;p?q").unwrap();
+        let from = |base: &[u8], location: &[u8]| {
+            let mut url = Text::from_slice(base).unwrap();
+            resolve(&mut url, location).map(|()| std::string::String::from_utf8(url.to_vec()).unwrap())
+        };
+        let resolve = |location: &[u8]| from(b"http://u@a:81/b/c/d;p?q", location);
         // RFC 3986 §5.4, as far as it is about http.
         for (location, target) in [
             ("http://g", "http://g"),
@@ -274,16 +304,25 @@ mod tests {
             ("g?y/../x", "http://a:81/b/c/g?y/../x"),
             ("x:8/y", ""),
         ] {
-            let got = resolve(&base, location.as_bytes());
+            let got = resolve(location.as_bytes());
             match target {
                 "" => assert_eq!(got, Err(Error::NotSupported), "{location}"),
-                _ => assert_eq!(core::str::from_utf8(&got.unwrap()), Ok(target), "{location}"),
+                _ => assert_eq!(got.as_deref(), Ok(target), "{location}"),
             }
         }
-        assert_eq!(resolve(&base, b"https://g/"), Err(Error::NotSupported));
-        assert_eq!(resolve(&base, b"http://[::1]/"), Err(Error::AddressFamily));
-        assert_eq!(resolve(&base, &[b'x'; MAX_URL]), Err(Error::NameTooLong));
-        let top = Url::parse(b"http://a").unwrap();
-        assert_eq!(resolve(&top, b"g").unwrap(), b"http://a/g"[..]);
+        assert_eq!(resolve(b"https://g/"), Err(Error::NotSupported));
+        assert_eq!(resolve(b"http://[::1]/"), Err(Error::AddressFamily));
+        assert_eq!(resolve(&[b'x'; MAX_URL]), Err(Error::NameTooLong));
+        for (base, location, target) in [
+            ("http://a", "g", "http://a/g"),
+            ("http://a", "..", "http://a/"),
+            ("http://a?q", "", "http://a?q"),
+            ("http://a?q", "?r", "http://a?r"),
+            ("HTTP://u:p@a:1/b/c?q#f", "", "HTTP://a:1/b/c?q"),
+            ("http://u@a/b/c#f", "d/..", "http://a/b/"),
+            ("http://a/b/./c/d", "../../../../e/./f//g", "http://a/e/f//g"),
+        ] {
+            assert_eq!(from(base.as_bytes(), location.as_bytes()).as_deref(), Ok(target), "{base} {location}");
+        }
     }
 }

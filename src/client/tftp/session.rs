@@ -12,7 +12,9 @@ use crate::storage::host::{Endpoint, Host, LogEvent, Span};
 use crate::storage::slots::Key;
 use crate::storage::time::{Duration, Instant};
 use crate::udp::Meta;
-use crate::wire::tftp::{Access, Builder, DATA_HEADER_LEN, ErrorCode, Mode, Options, PORT, emit_error, option};
+use crate::wire::tftp::{
+    Access, Builder, DATA_HEADER_LEN, ErrorCode, Mode, Options, PORT, emit_error, is_text, option,
+};
 use crate::wire::udp::HEADER_LEN as UDP_HEADER_LEN;
 use core::net::Ipv4Addr;
 
@@ -22,6 +24,8 @@ pub const PLAIN_BLOCK: u16 = 512;
 const BLOCK_RANGE: core::ops::RangeInclusive<u64> = 8..=65_464;
 /// Longest request, in bytes: what every path carries (RFC 2347).
 const MAX_REQUEST: usize = 512;
+/// Most bytes of what follows the file name in it: the mode, and four options with the longest numbers.
+const MAX_OPTIONS: usize = 96;
 /// A transfer that would take longer than this at one window a round trip is asked for anew with more in flight.
 const SLOW: Duration = Duration::from_secs(2);
 /// The same for a server that is [`FAR`]: asking anew costs one more round trip, and saves several.
@@ -285,13 +289,17 @@ impl Session {
         if self.failures > self.tuning.retries() {
             return Err(self.last_error.unwrap_or(Error::Timeout));
         }
-        let mut buffer = [0; MAX_REQUEST];
-        let built = self.build(access, path, mode, size, &mut buffer);
-        let packet: &[u8] = built.map_err(|e| match e {
-            crate::wire::Error::NoRoom => Error::NameTooLong,
-            _ => Error::Invalid,
-        })?;
-        match self.send(cx, &[Span::Bytes(packet)]) {
+        let mut buffer = [0; MAX_OPTIONS];
+        // There is room for every option.
+        let rest = self.build(mode, size, &mut buffer).map_err(|_| Error::Invalid)?;
+        if path.is_empty() || !is_text(path) {
+            return Err(Error::Invalid);
+        }
+        let front = access.opcode();
+        if front.len().saturating_add(path.len()).saturating_add(rest.len()) > MAX_REQUEST {
+            return Err(Error::NameTooLong);
+        }
+        match self.send(cx, &[Span::Bytes(&front), Span::Bytes(path), Span::Bytes(rest)]) {
             Ok(()) => {
                 if self.failures == 0 {
                     self.rtt.start(now);
@@ -318,15 +326,9 @@ impl Session {
         Ok(self.deadline)
     }
 
-    fn build<'b>(
-        &self,
-        access: Access,
-        path: &[u8],
-        mode: Mode,
-        size: Option<u64>,
-        buffer: &'b mut [u8],
-    ) -> crate::wire::Result<&'b [u8]> {
-        let mut request = Builder::request(buffer, access, &[path], mode)?;
+    /// What follows the file name in the request.
+    fn build<'b>(&self, mode: Mode, size: Option<u64>, buffer: &'b mut [u8]) -> crate::wire::Result<&'b [u8]> {
+        let mut request = Builder::after_name(buffer, mode)?;
         if self.plan.options {
             if self.plan.blksize != PLAIN_BLOCK {
                 request.number(option::BLKSIZE, u64::from(self.plan.blksize))?;
