@@ -72,6 +72,7 @@ pub struct Detail {
 
 impl Detail {
     /// Notes a code with its text; control characters become '?'.
+    #[inline(never)]
     pub fn set(&mut self, kind: DetailKind, code: u32, from: Option<Ipv4Addr>, text: &[u8]) {
         self.kind = kind;
         self.code = code;

@@ -306,6 +306,7 @@ impl<'a, H: Host> Ops<'a, H> {
     }
 
     /// An operation.
+    #[inline(never)]
     pub fn get(&self, key: Key) -> Option<&Op<H>> {
         self.slots.get(key)
     }

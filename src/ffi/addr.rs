@@ -112,6 +112,7 @@ impl lace_peer {
 const MAX_NAME: usize = 254;
 
 /// The bytes of a NUL-terminated text of at most `max` bytes; `LACE_ENAMETOOLONG` for a longer one.
+#[inline(never)]
 pub(super) fn text<'t>(text: *const c_char, max: usize) -> Result<&'t [u8], i32> {
     if text.is_null() {
         return Err(LACE_EFAULT);

@@ -112,6 +112,7 @@ pub struct Table {
 
 impl Table {
     /// Notes that C may name what has this key; returns the handle.
+    #[inline(never)]
     pub fn open(&self, key: Key) -> i32 {
         let handle = pack(self.kind, key);
         if let Some(entry) = self.entries.get(usize::from(key.index)) {

@@ -254,7 +254,9 @@ pub fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, protocol: Protocol, len: usiz
 
 impl<'a, H: Host> Stack<'a, H> {
     /// Decides where a packet to `dst` leaves.
-    #[inline(always)] // The usual case is short, and what it returns is taken apart at once.
+    // The usual case is short, and what it returns is taken apart at once; on a small machine the size of seven copies counts more.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline(always))]
     pub fn route(&self, src: Ipv4Addr, dst: Ipv4Addr, nic: Option<NicId>) -> Result<Hop, TxError> {
         if dst == Ipv4Addr::BROADCAST || dst.is_multicast() {
             return self.route_to_many(src, dst, nic);

@@ -18,7 +18,8 @@ impl Pos {
     pub const DATA: Pos = Pos((1 << 32) + 1);
 
     /// How far this lies beyond `earlier`; zero when it lies before.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
     pub const fn since(self, earlier: Pos) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

@@ -568,6 +568,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
 
     /// Whether something of it is still wanted when its connection is over: a frame carries a lent page, or the result of
     /// a file will be taken.
+    #[inline(never)]
     pub fn is_held(&self) -> bool {
         self.has_pages() || self.files.iter().any(|f| f.kept)
     }

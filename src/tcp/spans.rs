@@ -178,6 +178,7 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
     }
 
     /// One beyond the last position that has a place. The ring's part is `slack` bytes short of the whole.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub fn end_of_room(&self, slack: u64) -> Pos {
         let mut free = self.ring.free() as u64;
         let mut pos = self.next;

@@ -237,7 +237,8 @@ impl<'a, H: Host> Table<'a, H> {
     }
 
     /// Puts a connection at the end of a list, if it is not in it.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
     pub(super) fn enlist(&mut self, list: List, index: u16) {
         let at = list as usize;
         let Some(slot) = self.at_mut(index) else { return };

@@ -36,7 +36,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// Unsigned integer (§4.2).
-    #[inline]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
     pub fn u32(&mut self) -> Result<u32> {
         self.reader.u32()
     }

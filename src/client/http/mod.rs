@@ -293,6 +293,7 @@ impl<'a> Shared<'a> {
 }
 
 /// Compares names and codings, in which case does not matter.
+#[inline(never)]
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.eq_ignore_ascii_case(b)
 }

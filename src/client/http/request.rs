@@ -23,6 +23,7 @@ pub struct Terms<'r> {
 
 type Head = heapless::Vec<u8, MAX_HEAD>;
 
+#[inline(never)]
 fn put(to: &mut Head, parts: &[&[u8]]) -> Result<()> {
     parts.iter().try_for_each(|part| to.extend_from_slice(part).map_err(|_| Error::MessageSize))
 }

@@ -237,6 +237,7 @@ impl Seat {
         self.job(shared).and_then(|job| job.caller.channel.connecting())
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn room<'n, 'a, H: Host>(&self, cx: &'n mut Cx<'_, 'a, H>) -> Option<Room<'n, 'a, H>> {
         let (net, shared) = Net::split(cx);
         let job = shared.nfs.jobs.get_mut(usize::from(self.job?))?;
@@ -411,6 +412,7 @@ fn icmp_error<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>, error: &
 }
 
 /// Notes a status as the operation's detail; returns the error that it means.
+#[inline(never)]
 fn refused<H: Host>(room: &mut Room<'_, '_, H>, from: Ipv4Addr, status: Status) -> Error {
     status::note(room.net.detail, from, status)
 }

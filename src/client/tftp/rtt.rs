@@ -67,7 +67,8 @@ impl Rtt {
     }
 
     /// The timer as it is now: doubled with each expiry, up to `cap`.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
     pub fn timer(&self, cap: Duration) -> Duration {
         let tail = self.tail(cap);
         tail.times(1u64.unbounded_shl(u32::from(self.backoff))).min(cap.max(tail))

@@ -438,7 +438,8 @@ impl Session {
     }
 
     /// Sets the timer anew.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
     pub fn arm(&mut self, now: Instant) {
         self.deadline = now + self.rtt.timer(self.timeout());
     }
