@@ -536,16 +536,20 @@ impl Tcp {
     fn complete(&self, frame: &mut Frame, at: u32, received: usize, flags: u8, options: usize, len: usize, sum: Sum) {
         let bytes = &mut frame.buffer.0;
         let other = self.other_first.wrapping_add(1).wrapping_add(received as u32);
-        bytes[36..38].copy_from_slice(&self.port.to_be_bytes());
-        bytes[38..42].copy_from_slice(&at.to_be_bytes());
-        bytes[42..46].copy_from_slice(&other.to_be_bytes());
-        bytes[46] = (((TCP + options) / 4) << 4) as u8;
-        bytes[47] = flags;
-        bytes[48..50].copy_from_slice(&[0xff, 0xff]);
-        bytes[50..54].copy_from_slice(&[0; 4]);
-        let header: &[u8; TCP] = bytes[L4..BODY].try_into().expect("twenty bytes");
-        let field = (Sum::of_array(header) + sum + frames::pseudo(6, TCP + options + len)).to_field();
-        bytes[50..52].copy_from_slice(&field);
+        // Whole words, each stored once, as a device does: see `tftp::Tftp::address`.
+        let ports = u32::from(PEER_PORT) << 16 | u32::from(self.port);
+        let rest = (((TCP + options) / 4) as u32) << 28 | u32::from(flags) << 16 | 0xffff;
+        let words = Sum::of_u32(ports) + Sum::of_u32(at) + Sum::of_u32(other) + Sum::of_u32(rest);
+        let [a, b] = (words + sum + frames::pseudo(6, TCP + options + len)).to_field();
+        for (place, word) in bytes[L4..BODY].as_chunks_mut::<4>().0.iter_mut().zip([
+            ports.to_be_bytes(),
+            at.to_be_bytes(),
+            other.to_be_bytes(),
+            rest.to_be_bytes(),
+            [a, b, 0, 0],
+        ]) {
+            *place = std::hint::black_box(u32::from_ne_bytes(word)).to_ne_bytes();
+        }
         let total = BODY + options + len;
         if total != frame.len {
             frame.len = total;

@@ -43,7 +43,7 @@ struct Marks {
 pub enum Carried<'b, M> {
     /// Bytes where they lie.
     Span(Span<'b, M>),
-    /// Bytes, and where to keep a copy of them, which is made in the pass that sums them: as long as they are.
+    /// Bytes, and where to keep a copy of them: as long as they are. They are read while the caches have them.
     Through(&'b [u8], &'b mut [u8]),
 }
 
@@ -228,7 +228,9 @@ impl<'a, H: Host> Stack<'a, H> {
             }
             Carried::Through(bytes, copy) => copy_out(iface, &mut self.frames, marks.nic, marks.len, |out| {
                 let (out_head, rest) = out.split_at_mut_checked(marks.head_len).ok_or(TxError::Invalid)?;
-                let sum = Sum::copy_twice(rest, copy, bytes).ok_or(TxError::Invalid)?;
+                // One pass with two stores for each load takes longer than two passes.
+                let sum = Sum::copy(rest, bytes).ok_or(TxError::Invalid)?;
+                Sum::copy_only(copy, bytes).ok_or(TxError::Invalid)?;
                 marks
                     .write(out_head, template, ident, field, if offload { None } else { Some(sum) })
                     .ok_or(TxError::Invalid)

@@ -88,33 +88,6 @@ impl Sum {
         Some(Sum::from_wide(tail_copy(to_front, front)) + sum.at(skip))
     }
 
-    /// Copies `src` over `dst` and over `other`, and sums it, in one pass where there are registers for it. `None`, and
-    /// nothing copied, when the lengths differ.
-    pub fn copy_twice(dst: &mut [u8], other: &mut [u8], src: &[u8]) -> Option<Sum> {
-        if dst.len() != src.len() || other.len() != src.len() {
-            return None;
-        }
-        if cfg!(not(target_pointer_width = "64")) || src.len() < ALIGN_FROM {
-            Sum::copy_only(other, src)?;
-            return Sum::copy(dst, src);
-        }
-        let skip = dst.as_ptr().align_offset(body::BLOCK);
-        let (to_front, to) = dst.split_at_mut_checked(skip)?;
-        let (also_front, also) = other.split_at_mut_checked(skip)?;
-        let (front, from) = src.split_at_checked(skip)?;
-        let (to, to_rest) = to.as_chunks_mut::<{ body::BLOCK }>();
-        let (also, also_rest) = also.as_chunks_mut::<{ body::BLOCK }>();
-        let (from, from_rest) = from.as_chunks::<{ body::BLOCK }>();
-        let blocks = body::copy_blocks_twice(to, also, from);
-        tail_copy(also_rest, from_rest);
-        let sum = Sum::from_wide(blocks.wrapping_add(tail_copy(to_rest, from_rest)));
-        if skip == 0 {
-            return Some(sum);
-        }
-        tail_copy(also_front, front);
-        Some(Sum::from_wide(tail_copy(to_front, front)) + sum.at(skip))
-    }
-
     /// Copies `src` over `dst` without summing it, never by a call to `memcpy`, which may be a byte loop. `None`, and
     /// nothing copied, when the lengths differ.
     pub fn copy_only(dst: &mut [u8], src: &[u8]) -> Option<()> {
@@ -458,32 +431,6 @@ mod wide {
         }
         halves(all(a), all(b))
     }
-
-    #[inline]
-    pub(super) fn copy_blocks_twice(dst: &mut [[u8; BLOCK]], other: &mut [[u8; BLOCK]], src: &[[u8; BLOCK]]) -> u64 {
-        let (mut a, mut b) = ([[0u64; 2]; 4], [[0u64; 2]; 4]);
-        let ([a0, a1, a2, a3], [b0, b1, b2, b3]) = (&mut a, &mut b);
-        let (to_lines, to) = dst.as_chunks_mut::<4>();
-        let (also_lines, also) = other.as_chunks_mut::<4>();
-        let (lines, from) = src.as_chunks::<4>();
-        for ((d, o), s) in to_lines.iter_mut().zip(also_lines).zip(lines) {
-            let [w, x, y, z] = *s;
-            *d = [w, x, y, z];
-            *o = [w, x, y, z];
-            add(a0, b0, &w);
-            add(a1, b1, &x);
-            add(a2, b2, &y);
-            add(a3, b3, &z);
-        }
-        let (mut a, mut b) = black_box((a, b));
-        for (((d, o), s), (a, b)) in to.iter_mut().zip(also).zip(from).zip(a.iter_mut().zip(&mut b)) {
-            let block = *s;
-            *d = block;
-            *o = block;
-            add(a, b, &block);
-        }
-        halves(all(a), all(b))
-    }
 }
 
 /// The body for 32-bit registers: four words a block through one carry chain.
@@ -515,12 +462,6 @@ mod narrow {
             acc = add(acc, *block);
         }
         u64::from(acc)
-    }
-
-    #[inline]
-    pub(super) fn copy_blocks_twice(dst: &mut [[u8; BLOCK]], other: &mut [[u8; BLOCK]], src: &[[u8; BLOCK]]) -> u64 {
-        copy_blocks(other, src);
-        copy_blocks(dst, src)
     }
 
     #[inline]
@@ -574,27 +515,6 @@ mod tests {
             assert!(out[..at].iter().chain(&out[at + len..]).all(|b| *b == 0xa5), "stray byte at length {len}");
         }
         assert_eq!(Sum::copy_only(&mut [0; 3], &[0; 4]), None);
-    }
-
-    #[test]
-    fn two_copies_and_their_sum_are_one_pass() {
-        let data = noise(4096 + 32, 9);
-        for len in (0..600).chain([1400, 1460, 4000]) {
-            let src = &data[len * 7 % 16..][..len];
-            let (mut out, mut kept) = (std::vec![0xa5u8; len + 32], std::vec![0x5au8; len + 32]);
-            let (at, to) = (len * 5 % 16 + 1, len * 3 % 16 + 1);
-            let sum = Sum::copy_twice(&mut out[at..at + len], &mut kept[to..to + len], src).unwrap();
-            assert_eq!(network(sum), naive(src), "length {len}");
-            assert!(out[at..at + len] == *src && kept[to..to + len] == *src, "length {len}");
-            assert!(out[..at].iter().chain(&out[at + len..]).all(|b| *b == 0xa5), "stray byte at length {len}");
-            assert!(kept[..to].iter().chain(&kept[to + len..]).all(|b| *b == 0x5a), "stray byte at length {len}");
-        }
-        let blocks = data.as_chunks::<16>().0;
-        let (mut one, mut two) = (std::vec![[0u8; 16]; blocks.len()], std::vec![[0u8; 16]; blocks.len()]);
-        let narrow = Sum::from_wide(narrow::copy_blocks_twice(&mut one, &mut two, blocks));
-        assert!(one == blocks && two == blocks && narrow == Sum::of(blocks.as_flattened()));
-        assert_eq!(Sum::copy_twice(&mut [0; 3], &mut [0; 4], &[0; 4]), None);
-        assert_eq!(Sum::copy_twice(&mut [0; 4], &mut [0; 3], &[0; 4]), None);
     }
 
     #[test]

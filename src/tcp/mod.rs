@@ -307,8 +307,8 @@ impl<'a, H: Host> Tcp<'a, H> {
         Ok(count)
     }
 
-    /// The same, but what fills segments that may be sent leaves at once, if nothing waits before it: its bytes are read
-    /// once, for the frame and for the ring.
+    /// The same, but what fills segments that may be sent leaves at once, if nothing waits before it: its bytes go to
+    /// the frame and to the ring while the caches have them.
     ///
     /// # Errors
     /// Those of [`Self::send`].

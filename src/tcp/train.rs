@@ -1,6 +1,6 @@
 //! Trains of segments: full segments of new data that leave behind each other, from one look at the connection. They come
-//! from the send queue in a turn of the connection, or from what its user gives, as it is given: then each byte is read
-//! once, and stored in the frame and in the ring, from where it would be sent again. Whatever is not as usual is left to
+//! from the send queue in a turn of the connection, or from what its user gives, as it is given: then each byte goes to the
+//! frame and to the ring, from where it would be sent again, while the caches have it. Whatever is not as usual is left to
 //! the segments that `send` makes one by one.
 
 use super::conn::{Connection, Context, Due};
