@@ -125,6 +125,10 @@ fn u_boot_loads_by_tftp_with_every_block_size_and_window() {
         board.says("tftpboot 0x1000000 nothing || echo refused; tftpboot 0x1000000 10.77.0.1:f513 && echo named");
     assert!(said.contains("TFTP error: 'File not found' (1)") && said.contains("\nrefused\n"), "{said}");
     assert!(said.contains("\nnamed\n"), "{said}");
+    // One port of ours for all of them.
+    let fixed: Vec<_> =
+        made.iter().map(|f| (format!("setenv tftpsrcp 4711; tftpboot 0x1000000 {}", f.name), f)).collect();
+    loads(&board, "tftpsrcp", &fixed);
     drop(hpa);
     let _atftpd = Atftpd::new(&root).start(&lab);
     windows("atftpd", &[1, 4, 8, 64]);
@@ -176,6 +180,8 @@ fn u_boot_loads_by_http() {
     for form in ["", "/", "http://10.77.0.1/", "http://10.77.0.1/moved/"] {
         steps.push((format!("wget 0x1000000 {form}{}", made[3].name), &made[3]));
     }
+    let other = "setenv httpserverip 10.77.0.1; setenv serverip 10.77.0.77";
+    steps.push((format!("{other}; wget 0x1000000 /{}", made[3].name), &made[3]));
     loads(&board, "wget", &steps);
     let said = board.says(&format!(
         "wget 0x1000000 {SERVER}:/nothing || echo refused; setenv httpdstp 81; \
