@@ -17,7 +17,10 @@ symbols() { # symbols FILE: `defined NAME` or `undefined NAME` a line, global on
     readelf -sW "$1" | awk '($5 == "GLOBAL" || $5 == "WEAK") && $8 != "" { print ($7 == "UND" ? "undefined" : "defined"), $8 }' | sort -u
 }
 exports_only_lace() { symbols "$1" | grep '^defined' && ! symbols "$1" | grep '^defined' | grep -v '^defined lace_'; }
-needs_only_mem() { ! symbols "$1" | grep '^undefined' | grep -Ev '^undefined (memcpy|memmove|memset|memcmp)$'; }
+needs_only_mem() { # nothing where the host's convention is another
+    [ -z "$convention" ] || { ! symbols "$1" | grep '^undefined'; return; }
+    ! symbols "$1" | grep '^undefined' | grep -Ev '^undefined (memcpy|memmove|memset|memcmp)$'
+}
 one_object() { [ "$("${cross}ar" t "$1")" = bootlace.o ]; }
 no_static_data() { # a stack keeps nothing outside its block of memory
     ! readelf -SW "$1" | sed 's/^ *\[ *[0-9]*\] *//' | awk '$7 ~ /W/ && $1 !~ /^\.data\.rel\.ro/ && $5 !~ /^0+$/' | grep .

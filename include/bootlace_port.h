@@ -31,4 +31,12 @@
 #endif
 #endif
 
+/*
+ * Stands before the name of every function that the library calls: the calling convention, where the library's is not the
+ * one that the bootloader is compiled with. Only the header of x86-regparm3 sets it.
+ */
+#ifndef LACE_CALL
+#define LACE_CALL
+#endif
+
 #endif /* BOOTLACE_PORT_H */

@@ -23,7 +23,7 @@ mkdir -p "target/bare/$t"
 out=target/bare/$t/$(basename "$program" .c)
 more=
 for file in "${program%.c}"_*.c; do [ ! -e "$file" ] || more="$more $file"; done
-common="-std=gnu11 -O2 -ffreestanding -fno-stack-protector -fno-builtin -nostdlib -static -no-pie -Wall -Wextra -Werror -Iinclude
+common="-std=gnu11 -O2 -ffreestanding -fno-stack-protector -fno-builtin -nostdlib -static -no-pie -Wall -Wextra -Werror -I$(dirname "$lib")/include -Iinclude
  -Iffi-tests/machines -Wl,-z,noexecstack ${CFLAGS:-}"
 case ${BOARD:-}$t in
 virt*) # the machine itself instead of a Linux program: there, unaligned accesses can be made to trap

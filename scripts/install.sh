@@ -11,6 +11,8 @@ lib=target/dist/$target/libbootlace.a
 
 mkdir -p "$root/include" "$root/lib/pkgconfig" "$root/lib/cmake/bootlace"
 install -m 644 include/*.h "$root/include/"
+own=target/dist/$target/include/bootlace.h # where the target has a calling convention of its own
+[ ! -e "$own" ] || install -m 644 "$own" "$root/include/"
 install -m 644 "$lib" "$root/lib/"
 # Paths are relative to the file itself, so that an unpacked tarball works where it lies.
 cat >"$root/lib/pkgconfig/bootlace.pc" <<EOF

@@ -37,6 +37,7 @@ else
     }
     export RUSTC_BOOTSTRAP=1
     std="-Zbuild-std=core"
+    [ -z "$convention" ] || std="$std -Zbuild-std-features=compiler-builtins-mem"
     flags="$flags -Zemit-stack-sizes"
 fi
 export RUSTC
@@ -83,6 +84,7 @@ readelf -sW "$archive" 2>/dev/null | awk '$5 == "GLOBAL" && $7 != "UND" && $8 ~ 
 emulation= wrap= unwrap=
 case $name in riscv32) emulation="-m elf32lriscv" ;; esac
 for f in memcpy memmove memset memcmp bcmp; do
+    [ -z "$convention" ] || break # the host's have another convention
     wrap="$wrap --wrap=$f"
     [ $f = bcmp ] || unwrap="$unwrap --redefine-sym __wrap_$f=$f"
 done
@@ -129,4 +131,11 @@ cp "$tmp/wrapped.o" "$work/$name/with-stack-sizes.o" # for scripts/size.sh
 "${cross}ar" rcsD "$tmp/libbootlace.a" "$tmp/bootlace.o"
 mv -f "$tmp/libbootlace.a" "$out/libbootlace.a"
 rm -rf "$tmp"
+if [ -n "$convention" ]; then # a header of its own
+    mkdir -p "$out/include"
+    {
+        echo "#define LACE_CALL $convention"
+        sed -E 's/\(\*([a-z_]+)\)\(/(LACE_CALL *\1)(/; s/^([a-z][A-Za-z0-9_ ]* \*?)(lace_[a-z0-9_]+\()/\1LACE_CALL \2/' include/bootlace.h
+    } >"$out/include/bootlace.h"
+fi
 echo "$out/libbootlace.a ($rust, opt-level $opt)"

@@ -22,7 +22,7 @@ struct look {
 	uint32_t wrong;
 };
 
-static int64_t look_at(void *ctx, uint64_t offset, const void *data, uint32_t len)
+static int64_t LACE_CALL look_at(void *ctx, uint64_t offset, const void *data, uint32_t len)
 {
 	struct look *look = ctx;
 	const uint8_t *bytes = data;

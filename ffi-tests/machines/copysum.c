@@ -26,19 +26,19 @@ __attribute__((noinline)) void bare_mark(void)
 	__asm__ volatile("" ::: "memory");
 }
 
-static uint64_t now_us(void *ctx)
+static uint64_t LACE_CALL now_us(void *ctx)
 {
 	(void)ctx;
 	return now += 2;
 }
 
-static uint32_t random_bits(void *ctx)
+static uint32_t LACE_CALL random_bits(void *ctx)
 {
 	(void)ctx;
 	return chance = chance * 1664525 + 1013904223;
 }
 
-static int nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
+static int LACE_CALL nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
 {
 	const uint8_t *frame = spans->data;
 

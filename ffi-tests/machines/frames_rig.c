@@ -130,13 +130,13 @@ static void check_sent(const uint8_t *frame, uint32_t len)
 		expect(sum(sum(ip[9] + payload, ip + 12, 8), ip + 20, payload) == 0xffff, "UDP or TCP checksum", ip[9]);
 }
 
-static uint64_t now_us(void *ctx)
+static uint64_t LACE_CALL now_us(void *ctx)
 {
 	(void)ctx;
 	return now += 20;
 }
 
-static uint32_t random_bits(void *ctx)
+static uint32_t LACE_CALL random_bits(void *ctx)
 {
 	(void)ctx;
 	chance ^= chance << 13;
@@ -144,14 +144,14 @@ static uint32_t random_bits(void *ctx)
 	return chance ^= chance << 5;
 }
 
-static void *nic_buffer(void *ctx, uint32_t len)
+static void *LACE_CALL nic_buffer(void *ctx, uint32_t len)
 {
 	(void)ctx;
 	expect(len <= FRAME_MAX, "buffer", len);
 	return tx;
 }
 
-static int nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
+static int LACE_CALL nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
 {
 	(void)ctx;
 	(void)token;
@@ -167,7 +167,7 @@ static int nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32
 	return 0;
 }
 
-static int nic_recv(void *ctx, struct lace_frame *frame)
+static int LACE_CALL nic_recv(void *ctx, struct lace_frame *frame)
 {
 	(void)ctx;
 	if (!pending)
@@ -180,7 +180,7 @@ static int nic_recv(void *ctx, struct lace_frame *frame)
 	return 1;
 }
 
-static void nic_release(void *ctx, const struct lace_frame *frame)
+static void LACE_CALL nic_release(void *ctx, const struct lace_frame *frame)
 {
 	(void)ctx;
 	expect(frame->data == rx && lent == 1, "release", lent);
@@ -188,7 +188,7 @@ static void nic_release(void *ctx, const struct lace_frame *frame)
 }
 
 /* The socket's handler: notes the payload and echoes it. */
-static void handler(void *ctx, const struct lace_datagram *datagram)
+static void LACE_CALL handler(void *ctx, const struct lace_datagram *datagram)
 {
 	static uint8_t copy[MOST_UDP]; /* a reassembled datagram lies in the stack's own memory, from which nothing is sent */
 	int rc;

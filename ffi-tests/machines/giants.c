@@ -145,7 +145,7 @@ static unsigned fragment(uint8_t *frame, uint32_t block, unsigned nth)
 	return n + 34;
 }
 
-static int nic_recv(void *ctx, struct lace_frame *out)
+static int LACE_CALL nic_recv(void *ctx, struct lace_frame *out)
 {
 	uint8_t *frame = frame_space + (server.alignment++ & 7);
 
@@ -200,7 +200,7 @@ static uint8_t *decimal(uint8_t *at, uint32_t value)
 	return at;
 }
 
-static int nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
+static int LACE_CALL nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
 {
 	const uint8_t *frame = spans->data, *udp = frame + 34;
 	uint8_t *at;

@@ -34,13 +34,13 @@ static inline void expect(int good, const char *what, int64_t value)
 	bare_print("\n");
 }
 
-static inline uint64_t now_us(void *ctx)
+static inline uint64_t LACE_CALL now_us(void *ctx)
 {
 	(void)ctx;
 	return now += HOST_TICK;
 }
 
-static inline uint32_t random_bits(void *ctx)
+static inline uint32_t LACE_CALL random_bits(void *ctx)
 {
 	(void)ctx;
 	chance ^= chance << 13;
@@ -48,13 +48,13 @@ static inline uint32_t random_bits(void *ctx)
 	return chance ^= chance << 5;
 }
 
-static inline void idle(void *ctx, uint32_t max_us)
+static inline void LACE_CALL idle(void *ctx, uint32_t max_us)
 {
 	(void)ctx;
 	now += max_us;
 }
 
-static inline int peer_nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
+static inline int LACE_CALL peer_nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
 {
 	(void)token;
 	expect(n == 1, "one span without gather", n);
@@ -62,7 +62,7 @@ static inline int peer_nic_send(void *ctx, const struct lace_span *spans, uint32
 	return 0;
 }
 
-static inline int peer_nic_recv(void *ctx, struct lace_frame *frame)
+static inline int LACE_CALL peer_nic_recv(void *ctx, struct lace_frame *frame)
 {
 	size_t length;
 	const uint8_t *data = peer_next(ctx, &length);
@@ -76,7 +76,7 @@ static inline int peer_nic_recv(void *ctx, struct lace_frame *frame)
 }
 
 /* What was lent is used again with the next frame. */
-static inline void nic_release(void *ctx, const struct lace_frame *frame)
+static inline void LACE_CALL nic_release(void *ctx, const struct lace_frame *frame)
 {
 	(void)ctx;
 	(void)frame;

@@ -27,7 +27,7 @@ static uint8_t source[FILE_SIZE + 8];
 static uint32_t lose, seen, lost;
 static unsigned pages;
 
-static int nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
+static int LACE_CALL nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
 {
 	struct end *to = ((struct end *)ctx)->other;
 	unsigned at = (to->first + to->count) % RING;
@@ -48,7 +48,7 @@ static int nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32
 	return 0;
 }
 
-static int nic_recv(void *ctx, struct lace_frame *frame)
+static int LACE_CALL nic_recv(void *ctx, struct lace_frame *frame)
 {
 	struct end *end = ctx;
 	uint8_t *at = end->lent;
@@ -115,7 +115,7 @@ static void step(void)
 	now += next < 1000000 ? (uint64_t)next : 1000000;
 }
 
-static int64_t fill(void *ctx, uint64_t offset, void *buffer, uint32_t len)
+static int64_t LACE_CALL fill(void *ctx, uint64_t offset, void *buffer, uint32_t len)
 {
 	uint8_t *to = buffer;
 
@@ -125,7 +125,7 @@ static int64_t fill(void *ctx, uint64_t offset, void *buffer, uint32_t len)
 	return len;
 }
 
-static int64_t lend(void *ctx, uint64_t offset, uint32_t len, const void **page)
+static int64_t LACE_CALL lend(void *ctx, uint64_t offset, uint32_t len, const void **page)
 {
 	(void)ctx;
 	pages++;
@@ -133,7 +133,7 @@ static int64_t lend(void *ctx, uint64_t offset, uint32_t len, const void **page)
 	return len < 4000 ? len : 4000;
 }
 
-static void take_back(void *ctx, uint64_t offset, const void *page, uint32_t len)
+static void LACE_CALL take_back(void *ctx, uint64_t offset, const void *page, uint32_t len)
 {
 	(void)ctx;
 	(void)len;

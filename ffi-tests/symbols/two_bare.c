@@ -3,7 +3,7 @@
 
 #include <bootlace.h>
 
-extern uint64_t other_sum(const uint32_t *values, uint32_t index, uint64_t divisor);
+extern uint64_t LACE_CALL other_sum(const uint32_t *values, uint32_t index, uint64_t divisor);
 
 int bare_main(void)
 {
