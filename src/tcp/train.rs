@@ -131,11 +131,17 @@ impl<'a, H: Host> Connection<'a, H> {
         let Some(mut going) = self.begin(stack, room) else { return 0 };
         // What waits is made a segment.
         let missing = if waiting > 0 { len.saturating_sub(waiting as usize) } else { 0 };
-        let (first, rest) = bytes.split_at_checked(missing).unwrap_or_default();
+        let (first, mut rest) = bytes.split_at_checked(missing).unwrap_or_default();
         self.tx.queue.push(first);
-        let pieces = rest.chunks_exact(len).map(Some);
-        let pieces = core::iter::once(None).take(usize::from(waiting > 0)).chain(pieces);
-        for piece in pieces.take(count) {
+        for number in 0..count {
+            let piece = match rest.split_at_checked(len) {
+                _ if waiting > 0 && number == 0 => None,
+                Some((piece, more)) => {
+                    rest = more;
+                    Some(piece)
+                }
+                None => break,
+            };
             let (carried, kept) = match piece {
                 None => match self.tx.queue.span(pages, going.at, len) {
                     Some((span, _)) => (Carried::Span(span), true),
