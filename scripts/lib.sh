@@ -94,7 +94,7 @@ done
 readelf -sW "$archive" 2>/dev/null | awk '
     FNR == NR {
         if (/^[a-z]/) {
-            n = split($1, part, "::"); path[++lines] = ""
+            n = split($1, part, "::"); path[++lines] = ""; whole[lines] = NF == 1 ? $1 : ""
             for (i = 1; i <= n; i++) path[lines] = path[lines] length(part[i]) part[i]
             last[lines] = length($2) $2
         }
@@ -106,7 +106,8 @@ readelf -sW "$archive" 2>/dev/null | awk '
         for (l = 1; l <= lines; l++)
             for (i = 1; i <= names; i++) {
                 at = index(name[i], "8bootlace" path[l])
-                if (at && index(substr(name[i], at), last[l]) && !seen[name[i]]++)
+                fits = whole[l] ? name[i] == whole[l] : at && index(substr(name[i], at), last[l])
+                if (fits && !seen[name[i]]++)
                     print "  .text.hot." name[i] " : { *(.text." name[i] ") }"
             }
         print "} INSERT BEFORE .text;"

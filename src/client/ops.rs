@@ -401,6 +401,7 @@ impl<'a, H: Host> Ops<'a, H> {
     }
 
     /// Polls every operation for which it is time, or all of them when what could not be sent may go now.
+    #[inline(never)]
     pub fn tick(&mut self, around: &mut Surroundings<'_, 'a, H>, all: bool) {
         let now = around.stack.now;
         if !all && !self.agenda.due && now < self.agenda.next {

@@ -24,7 +24,7 @@ use crate::storage::ring::PacketRing;
 use crate::storage::slots::Slot;
 use crate::storage::time::Duration;
 #[cfg(feature = "tcp")]
-use crate::tcp::{Listener, PageSlot, SlotMemory, TcpMemory, TcpSlot, scoreboard::Sent, seq::Pos};
+use crate::tcp::{Chain, Listener, PageSlot, SlotMemory, TcpMemory, TcpSlot, scoreboard::Sent, seq::Pos};
 use crate::udp::{META_LEN, Socket};
 
 /// Alignment of the block in bytes.
@@ -213,7 +213,7 @@ struct TcpLayout {
     listener_entries: usize,
     handlers: usize,
     slots: usize,
-    buckets: usize,
+    chains: usize,
     listeners: usize,
     pages: usize,
     sent: usize,
@@ -228,7 +228,7 @@ impl TcpLayout {
         TcpLayout {
             listeners: r.take::<Slot<Listener>>(c.tcp_listeners),
             listener_entries: r.take::<Entry>(c.tcp_listeners),
-            buckets: r.take::<u16>(n),
+            chains: r.take::<Chain>(n),
             entries: r.take::<Entry>(n),
             handlers: r.take::<Handler<super::tcp::lace_tcp_handler>>(n.saturating_add(c.tcp_listeners)),
             slots: r.take::<TcpSlot<'static, CHost>>(n),
@@ -260,7 +260,7 @@ impl TcpLayout {
             };
             TcpMemory {
                 slots: block.values(self.slots, config.tcp_connections, connection),
-                buckets: block.values(self.buckets, config.tcp_connections, |_| 0),
+                chains: block.values(self.chains, config.tcp_connections, |_| Chain::EMPTY),
                 listeners: block.values(self.listeners, config.tcp_listeners, |_| Slot::EMPTY),
                 pages: block.values(self.pages, config.tcp_pages, |_| PageSlot::EMPTY),
             }

@@ -245,6 +245,7 @@ impl lace_stack {
     }
 
     #[cold]
+    #[inline(never)]
     fn serve_asked(&self) {
         // What is done here calls the NIC, which may ask again; it has no more to ask for than there are places.
         for _ in 0..8 {

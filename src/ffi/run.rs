@@ -129,6 +129,7 @@ impl Core {
     }
 
     /// Works out whom to tell what of the frame at `frame` (start and length).
+    #[inline(never)]
     fn deliver(
         &self,
         net: &lace_stack,

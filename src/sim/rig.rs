@@ -119,7 +119,7 @@ pub fn memory<H: Host>(limits: &Limits) -> EngineMemory<'static, H> {
                     held: leak(32, Default::default),
                 })
             }),
-            buckets: leak(limits.tcp.max(1), || 0),
+            chains: leak(limits.tcp.max(1), || crate::tcp::Chain::EMPTY),
             listeners: leak(limits.tcp, || Slot::EMPTY),
             pages: leak(32, || crate::tcp::PageSlot::EMPTY),
         },

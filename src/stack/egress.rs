@@ -275,6 +275,7 @@ impl<'a, H: Host> Stack<'a, H> {
     }
 
     #[cold]
+    #[inline(never)]
     fn route_to_many(&self, src: Ipv4Addr, dst: Ipv4Addr, nic: Option<NicId>) -> Result<Hop, TxError> {
         let nic = nic.or_else(|| self.first_up()).ok_or(TxError::NetworkDown)?;
         let iface = self.interface(nic).ok_or(TxError::NetworkDown)?;
@@ -441,6 +442,7 @@ impl<'a, H: Host> Stack<'a, H> {
     /// Sends a packet in fragments (RFC 791 §3.2). The transport checksum is computed over the whole first; each frame
     /// then carries its part of the spans, which a gathering NIC takes from where they lie.
     #[cold]
+    #[inline(never)]
     fn send_fragments(
         &mut self,
         packet: &Packet<'_, H::Memory>,

@@ -112,6 +112,7 @@ impl Default for ErrorLimit {
 
 impl<'a, H: Host> Stack<'a, H> {
     /// Takes a received ICMP message.
+    #[inline(never)]
     pub fn receive_icmp<'f>(&mut self, packet: &Packet<'f>) -> Action<'f> {
         let Ok(message) = Message::parse(packet.payload) else {
             self.stats.count(Counter::DropIcmpMalformed);

@@ -166,6 +166,7 @@ impl<'a, H: Host> Stack<'a, H> {
     }
 
     #[cold]
+    #[inline(never)]
     fn drop_frame(&mut self, counter: Counter) -> Ingress<'static> {
         self.stats.count(counter);
         Ingress::Done
@@ -200,6 +201,7 @@ impl<'a, H: Host> Stack<'a, H> {
 
     /// Takes a packet of a protocol that is not handled here: for a raw hook, else its sender is told.
     #[cold]
+    #[inline(never)]
     pub fn receive_other(&mut self, packet: &Packet<'_>) -> Option<Hit> {
         let hit = self.protocol_hit(packet);
         if hit.is_none() {

@@ -239,6 +239,7 @@ impl<'a, H: Host> Stack<'a, H> {
     }
 
     /// Does what is due.
+    #[inline(never)]
     pub fn tick(&mut self) {
         self.tick_landing();
         if self.wake {

@@ -82,6 +82,7 @@ impl<'a, H: Host> Tcp<'a, H> {
 
     /// A segment for no connection.
     #[cold]
+    #[inline(never)]
     fn receive_unknown(&mut self, stack: &mut Stack<'a, H>, packet: &Packet<'_>, segment: &Segment<'_>) {
         if packet.cast != Cast::Unicast || !stack.interface(packet.nic).is_some_and(|i| i.owns(packet.dst)) {
             // RFC 1122 §4.2.3.10: nothing addressed to many may open, or be answered.
@@ -116,6 +117,7 @@ impl<'a, H: Host> Tcp<'a, H> {
 
     /// A SYN for a listener (RFC 9293 §3.10.7.2).
     #[cold]
+    #[inline(never)]
     fn open_passive(&mut self, stack: &mut Stack<'a, H>, parent: Key, packet: &Packet<'_>, segment: &Segment<'_>) {
         let Some(listener) = self.listeners.get(parent) else { return };
         let (backlog, options) = (listener.backlog, listener.options.clone());
@@ -175,6 +177,7 @@ impl<'a, H: Host> Tcp<'a, H> {
 
     /// A SYN that opens a new connection in the place of one in TIME-WAIT (RFC 6191).
     #[cold]
+    #[inline(never)]
     fn reopen(&mut self, stack: &mut Stack<'a, H>, index: u16, packet: &Packet<'_>, segment: &Segment<'_>) {
         let Some(listener) = self.listener_at(packet, segment) else {
             // Nobody would take it: the old connection's rest goes on.
@@ -190,6 +193,7 @@ impl<'a, H: Host> Tcp<'a, H> {
 
     /// Answers a segment with a reset (RFC 9293 §3.10.7.1), within a limit.
     #[cold]
+    #[inline(never)]
     fn reset(&mut self, stack: &mut Stack<'a, H>, packet: &Packet<'_>, segment: &Segment<'_>, seq: Option<SeqNumber>) {
         let limit: &mut Limit = &mut self.resets;
         if !limit.take(stack.now) {

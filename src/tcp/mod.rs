@@ -49,7 +49,7 @@ pub use options::{Algorithm, Keepalive, Options};
 pub use pages::PageSlot;
 pub use source::{FileState, Ticket};
 pub use spans::RegionState;
-pub use table::TcpSlot;
+pub use table::{Chain, TcpSlot};
 
 use crate::stack::Stack;
 use crate::stack::stats::Counter;
@@ -68,8 +68,8 @@ use table::{List, Table};
 pub struct TcpMemory<'a, H: Host> {
     /// Connections.
     pub slots: &'a mut [TcpSlot<'a, H>],
-    /// Heads of the lookup's chains: about as many as connections.
-    pub buckets: &'a mut [u16],
+    /// Places of the chains by which connections are looked up: as many as connections.
+    pub chains: &'a mut [Chain],
     /// Listeners.
     pub listeners: &'a mut [Slot<Listener>],
     /// Pages lent to NICs at one time, of all connections; a memory source takes one.
@@ -116,7 +116,7 @@ impl<'a, H: Host> Tcp<'a, H> {
     pub fn new(host: &mut H, memory: TcpMemory<'a, H>) -> Self {
         Tcp {
             time_wait: Duration::from_secs(60),
-            table: Table::new(memory.slots, memory.buckets),
+            table: Table::new(memory.slots, memory.chains),
             listeners: Slots::new(memory.listeners),
             fresh_listeners: false,
             pages: Pages::new(memory.pages),

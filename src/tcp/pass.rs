@@ -27,6 +27,7 @@ impl<'a, H: Host> Tcp<'a, H> {
 
     /// Runs timers that are due and sends what may be sent: once a pass, after all frames. `wake`: what waited for a
     /// neighbour or a NIC may go now.
+    #[inline(never)]
     pub fn poll(&mut self, stack: &mut Stack<'a, H>, wake: bool) {
         if stack.now >= self.earliest {
             self.run_timers(stack);
@@ -76,6 +77,7 @@ impl<'a, H: Host> Tcp<'a, H> {
     }
 
     #[cold]
+    #[inline(never)]
     fn unblock(&mut self) {
         self.blocked = false;
         for at in 0..self.table.capacity() {
@@ -87,6 +89,7 @@ impl<'a, H: Host> Tcp<'a, H> {
     }
 
     #[cold]
+    #[inline(never)]
     fn run_timers(&mut self, stack: &mut Stack<'a, H>) {
         let now = stack.now;
         self.earliest = Instant::NEVER;

@@ -146,6 +146,7 @@ impl<'a, M: Memory> Receiver<'a, M> {
 
     /// Nothing was sent after all: the edge is where it was.
     #[cold]
+    #[inline(never)]
     pub fn take_back(&mut self, edge: Pos) {
         self.edge = edge;
         self.field = None;

@@ -346,6 +346,7 @@ impl<'a> Scoreboard<'a> {
     }
 
     #[cold]
+    #[inline(never)]
     fn make_room(&mut self) {
         let mut best: Option<(u64, usize)> = None;
         for index in 0..self.len.saturating_sub(1) {

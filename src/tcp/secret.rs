@@ -33,15 +33,15 @@ impl Secret {
         (self.hash([addrs, 1 << 40]) >> 32) as u32
     }
 
-    /// Where a connection's chain begins in a table of `buckets`.
+    /// At which of so many `places` a connection's chain begins, and a mark that tells it from most others of the chain.
     #[inline]
-    pub fn bucket(&self, remote_addr: u32, remote_port: u16, local_port: u16, buckets: usize) -> usize {
+    pub fn place(&self, remote_addr: u32, remote_port: u16, local_port: u16, places: usize) -> (usize, u16) {
         let [a, b] = self.key;
         let ports = u64::from(local_port) << 16 | u64::from(remote_port);
         let mixed = (u64::from(remote_addr) ^ a).wrapping_mul(ports.wrapping_add(b) | 1);
         let fold = (mixed >> 32) ^ mixed;
-        // A multiplication instead of a division maps 32 bits onto the buckets.
-        ((fold & 0xffff_ffff).wrapping_mul(buckets as u64) >> 32) as usize
+        // A multiplication instead of a division maps 32 bits onto the places.
+        (((fold & 0xffff_ffff).wrapping_mul(places as u64) >> 32) as usize, fold as u16)
     }
 
     /// SipHash-2-4 of two words.
@@ -100,6 +100,6 @@ mod tests {
         let later = secret.initial(Instant::from_micros(4_000_000), end(1, 50_000), end(2, 80));
         assert_eq!(later.since(first), 1_000_000);
         assert_ne!(secret.initial(Instant::ZERO, end(1, 50_001), end(2, 80)), first);
-        assert!((0..1000).all(|p| secret.bucket(0x0a00_0001, p, 80, 7) < 7));
+        assert!((0..1000).all(|p| secret.place(0x0a00_0001, p, 80, 7).0 < 7));
     }
 }

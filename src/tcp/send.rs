@@ -104,6 +104,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// Sends what a timer asks for.
     #[cold]
+    #[inline(never)]
     fn output_due(&mut self, cx: &mut Context<'_, 'a, H>) -> Result<(), Stop> {
         let now = cx.stack.now;
         let room = self.room(self.options_len());
@@ -249,6 +250,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// A source gives less than it should, or nothing now.
     #[cold]
+    #[inline(never)]
     fn obstacle(&mut self, pages: &mut Pages<'a, H::Memory>, obstacle: Obstacle) -> Stop {
         match obstacle {
             Obstacle::NoPage => Stop::Blocked,
@@ -265,6 +267,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// What the stack's refusal means: `Ok` when the segment counts as sent and lost.
     #[cold]
+    #[inline(never)]
     fn refused(&mut self, error: TxError) -> Result<(), Stop> {
         match error {
             TxError::Busy => Err(Stop::Busy),

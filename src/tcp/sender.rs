@@ -344,6 +344,7 @@ impl<'a, H: Host> Sender<'a, H> {
 
     /// Finds losses and steers recovery, after an acknowledgement.
     #[cold]
+    #[inline(never)]
     fn repair(&mut self, now: Instant, ack: &Ack<'_>, delivered: Delivered) {
         let mut lost = 0;
         if delivered.acked > 0

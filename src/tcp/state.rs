@@ -39,7 +39,7 @@ fn head_sum(pseudo: Sum, len: usize, segment: &Segment<'_>) -> Sum {
 
 impl<'a, H: Host> Connection<'a, H> {
     /// A segment for this connection.
-    #[inline]
+    #[inline(never)]
     pub(super) fn receive(
         &mut self,
         cx: &mut Context<'_, 'a, H>,
@@ -167,6 +167,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// Bytes came for which there is no place any more.
     #[cold]
+    #[inline(never)]
     fn no_room(&mut self, cx: &mut Context<'_, 'a, H>) {
         cx.stack.stats.count(Counter::DropTcpNoRoom);
         self.rx.ack_now = true;
@@ -309,6 +310,7 @@ impl<'a, H: Host> Connection<'a, H> {
     /// (field case C04); so is a keepalive probe (C18). Others get answers within a limit, lest two ends answer each other
     /// for ever.
     #[cold]
+    #[inline(never)]
     fn unacceptable(&mut self, cx: &mut Context<'_, 'a, H>, seq: Pos, last: Pos, flags: Flags) -> Verdict {
         let now = cx.stack.now;
         cx.stack.stats.count(Counter::DropTcpUnacceptable);
@@ -375,6 +377,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// Answers what may be an attack with an acknowledgement, within a limit (RFC 5961).
     #[cold]
+    #[inline(never)]
     fn challenge(&mut self, cx: &mut Context<'_, 'a, H>) {
         if self.limit.take(cx.stack.now) {
             cx.stack.stats.count(Counter::TcpChallengeAck);
@@ -386,6 +389,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// A reset inside the window: believed where it stands exactly at the next byte (RFC 5961 §3.2).
     #[cold]
+    #[inline(never)]
     fn receive_reset(&mut self, cx: &mut Context<'_, 'a, H>, seq: Pos) {
         if self.state == State::TimeWait {
             // RFC 1337: a reset must not end TIME-WAIT early.
@@ -408,6 +412,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// The answer to our SYN (RFC 9293 §3.10.7.3).
     #[cold]
+    #[inline(never)]
     fn receive_in_syn_sent(
         &mut self,
         cx: &mut Context<'_, 'a, H>,
@@ -477,6 +482,7 @@ impl<'a, H: Host> Connection<'a, H> {
 
     /// Both SYNs are acknowledged.
     #[cold]
+    #[inline(never)]
     fn established(&mut self, cx: &mut Context<'_, 'a, H>, seq: Pos, window: u64) {
         let now = cx.stack.now;
         self.state = State::Established;

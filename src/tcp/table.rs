@@ -16,8 +16,6 @@ const NONE: u16 = u16::MAX;
 pub struct TcpSlot<'a, H: Host> {
     generation: u16,
     pub(super) conn: Connection<'a, H>,
-    /// The next of its chain.
-    chained: u16,
     in_chain: bool,
     /// The next of each list.
     links: [u16; 2],
@@ -31,8 +29,23 @@ impl<'a, H: Host> TcpSlot<'a, H> {
     pub fn new(memory: SlotMemory<'a>) -> Self {
         let mut conn = Connection::new(0, memory);
         conn.orphan = true;
-        TcpSlot { generation: 1, conn, chained: NONE, in_chain: false, links: [NONE; 2], listed: [false; 2], age: 0 }
+        TcpSlot { generation: 1, conn, in_chain: false, links: [NONE; 2], listed: [false; 2], age: 0 }
     }
+}
+
+/// The chains, apart from the slots: who looks for a connection touches no other one's slot. The place that a connection's
+/// addresses and ports hash to names the first of its chain, the place of its slot the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain {
+    first: u16,
+    next: u16,
+    /// More bits of the hash of the connection in this slot.
+    mark: u16,
+}
+
+impl Chain {
+    /// A place of no chain.
+    pub const EMPTY: Chain = Chain { first: NONE, next: NONE, mark: 0 };
 }
 
 /// A list of connections.
@@ -53,7 +66,7 @@ struct Ends {
 /// The table.
 pub(super) struct Table<'a, H: Host> {
     slots: &'a mut [TcpSlot<'a, H>],
-    buckets: &'a mut [u16],
+    chains: &'a mut [Chain],
     lists: [Ends; 2],
     /// The slot of the last segment: most come for the same connection.
     last: u16,
@@ -61,15 +74,15 @@ pub(super) struct Table<'a, H: Host> {
 }
 
 impl<'a, H: Host> Table<'a, H> {
-    /// An empty table; `buckets` should be about as many as `slots`, at least one. At most 65,535 slots are used.
-    pub(super) fn new(slots: &'a mut [TcpSlot<'a, H>], buckets: &'a mut [u16]) -> Self {
-        let most = slots.len().min(usize::from(NONE));
+    /// An empty table, of as many slots as there are places for chains. At most 65,535 are used.
+    pub(super) fn new(slots: &'a mut [TcpSlot<'a, H>], chains: &'a mut [Chain]) -> Self {
+        let most = slots.len().min(chains.len()).min(usize::from(NONE));
         let slots = slots.get_mut(..most).unwrap_or_default();
         for (index, slot) in (0..).zip(slots.iter_mut()) {
             slot.conn.index = index;
         }
-        buckets.fill(NONE);
-        Table { slots, buckets, lists: [Ends { head: NONE, tail: NONE }; 2], last: NONE, ages: 0 }
+        chains.fill(Chain::EMPTY);
+        Table { slots, chains, lists: [Ends { head: NONE, tail: NONE }; 2], last: NONE, ages: 0 }
     }
 
     /// Number of slots.
@@ -139,54 +152,55 @@ impl<'a, H: Host> Table<'a, H> {
         if self.at(self.last).is_some_and(|slot| slot.in_chain && is_it(slot)) {
             return Some(self.last);
         }
-        let bucket = secret.bucket(remote.to_bits(), remote_port, local_port, self.buckets.len());
-        let mut index = self.buckets.get(bucket).copied()?;
+        let (place, mark) = secret.place(remote.to_bits(), remote_port, local_port, self.chains.len());
+        let mut index = self.chains.get(place)?.first;
         for _ in 0..self.slots.len() {
-            let slot = self.at(index)?;
-            if is_it(slot) {
+            let link = self.chains.get(usize::from(index))?;
+            if link.mark == mark && self.at(index).is_some_and(is_it) {
                 self.last = index;
                 return Some(index);
             }
-            index = slot.chained;
+            index = link.next;
         }
         None
     }
 
     /// Puts the connection at `index` into its chain.
     pub(super) fn chain(&mut self, secret: &Secret, index: u16) {
-        let buckets = self.buckets.len();
-        let Some(slot) = self.at(index) else { return };
+        let places = self.chains.len();
+        let Some(slot) = self.at_mut(index) else { return };
+        slot.in_chain = true;
         let (local, remote) = (slot.conn.local, slot.conn.remote);
-        let bucket = secret.bucket(remote.addr.to_bits(), remote.port, local.port, buckets);
-        let Some(head) = self.buckets.get_mut(bucket) else { return };
-        let next = core::mem::replace(head, index);
-        if let Some(slot) = self.at_mut(index) {
-            slot.chained = next;
-            slot.in_chain = true;
+        let (place, mark) = secret.place(remote.addr.to_bits(), remote.port, local.port, places);
+        let Some(place) = self.chains.get_mut(place) else { return };
+        let next = core::mem::replace(&mut place.first, index);
+        if let Some(link) = self.chains.get_mut(usize::from(index)) {
+            (link.next, link.mark) = (next, mark);
         }
     }
 
     /// Takes the connection at `index` out of its chain: no segment finds it any more.
     pub(super) fn unchain(&mut self, secret: &Secret, index: u16) {
-        let buckets = self.buckets.len();
+        let places = self.chains.len();
         let Some(slot) = self.at_mut(index).filter(|slot| slot.in_chain) else { return };
         slot.in_chain = false;
-        let next = core::mem::replace(&mut slot.chained, NONE);
         let (local, remote) = (slot.conn.local, slot.conn.remote);
-        let bucket = secret.bucket(remote.addr.to_bits(), remote.port, local.port, buckets);
-        let Some(head) = self.buckets.get_mut(bucket) else { return };
-        if *head == index {
-            *head = next;
+        let (place, _) = secret.place(remote.addr.to_bits(), remote.port, local.port, places);
+        let Some(link) = self.chains.get_mut(usize::from(index)) else { return };
+        let next = core::mem::replace(&mut link.next, NONE);
+        let Some(place) = self.chains.get_mut(place) else { return };
+        if place.first == index {
+            place.first = next;
             return;
         }
-        let mut before = *head;
+        let mut before = place.first;
         for _ in 0..self.slots.len() {
-            let Some(slot) = self.at_mut(before) else { return };
-            if slot.chained == index {
-                slot.chained = next;
+            let Some(link) = self.chains.get_mut(usize::from(before)) else { return };
+            if link.next == index {
+                link.next = next;
                 return;
             }
-            before = slot.chained;
+            before = link.next;
         }
     }
 
