@@ -22,6 +22,20 @@ pub enum End {
     Packet(String),
 }
 
+/// Most frames that change places: with blocks of 8192 bytes, the fragments of four.
+pub const BURST: usize = 16;
+
+/// In which order the frames of a burst go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As they came.
+    Straight,
+    /// Last to first.
+    Reversed,
+    /// Mixed.
+    Shuffled,
+}
+
 /// What one direction of the wire does to frames.
 #[derive(Clone, Debug)]
 pub struct Way {
@@ -39,6 +53,8 @@ pub struct Way {
     pub reorder_by: u32,
     /// Frames sent twice, parts in a million.
     pub dup_ppm: u32,
+    /// In which order frames go that are found waiting together, [`BURST`] at most: nothing is held back for it.
+    pub order: Order,
     /// A receiver's ring: at most `.0` frames are delivered in each period `.1`, the rest is dropped.
     pub ring: Option<(u32, Duration)>,
     /// Frames shorter than this are spared loss, reordering and duplication (0: none are).
@@ -58,6 +74,7 @@ impl Way {
             reorder_ppm: 0,
             reorder_by: 3,
             dup_ppm: 0,
+            order: Order::Straight,
             ring: None,
             spare_below: 0,
             seed: 1,
@@ -295,6 +312,19 @@ impl Direction {
         }
     }
 
+    /// Puts the frames of a burst into their order.
+    fn arrange(&mut self, burst: &mut [Vec<u8>]) {
+        match self.way.order {
+            Order::Straight => {}
+            Order::Reversed => burst.reverse(),
+            Order::Shuffled => {
+                for i in (1..burst.len()).rev() {
+                    burst.swap(i, self.rng.next_u64() as usize % (i + 1));
+                }
+            }
+        }
+    }
+
     /// When `len` bytes offered now arrive; `None` when they are dropped.
     fn arrival(&mut self, now: Instant, len: usize) -> Option<Instant> {
         let mut at = now;
@@ -337,27 +367,36 @@ fn carry(ports: &[Port; 2], ways: [Way; 2], stop: &AtomicBool, counts: &[Counts;
         let timeout = libc::timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
         // SAFETY: two live pollfds and a live timespec.
         unsafe { libc::ppoll(polls.as_mut_ptr(), 2, &timeout, std::ptr::null()) };
+        let mut send = |burst: &mut Vec<Vec<u8>>, from: usize, now: Instant, directions: &mut [Direction; 2]| {
+            for frame in burst.drain(..) {
+                match directions[from].arrival(now, frame.len()) {
+                    None => drop(counts[from].overflowed.fetch_add(1, Relaxed)),
+                    Some(at) if at <= now && due.is_empty() => ports[1 - from].write(&frame),
+                    Some(at) => {
+                        order += 1;
+                        due.push(Reverse(Due { at, order, to: 1 - from, frame }));
+                    }
+                }
+            }
+        };
         for from in 0..2 {
+            let mut burst = Vec::new();
             for turn in 0..64 {
                 let got = ports[from].read(&mut buf);
                 let now = Instant::now();
                 if got.is_some() || turn == 0 {
                     directions[from].fate(now, got.map(|n| &buf[..n]), &counts[from], &mut out);
                 }
-                for frame in out.drain(..) {
-                    match directions[from].arrival(now, frame.len()) {
-                        None => drop(counts[from].overflowed.fetch_add(1, Relaxed)),
-                        Some(at) if at <= now && due.is_empty() => ports[1 - from].write(&frame),
-                        Some(at) => {
-                            order += 1;
-                            due.push(Reverse(Due { at, order, to: 1 - from, frame }));
-                        }
-                    }
-                }
+                burst.append(&mut out);
                 if got.is_none() {
                     break;
                 }
+                if directions[from].way.order == Order::Straight {
+                    send(&mut burst, from, now, &mut directions);
+                }
             }
+            burst.chunks_mut(BURST).for_each(|part| directions[from].arrange(part));
+            send(&mut burst, from, Instant::now(), &mut directions);
         }
         let now = Instant::now();
         while due.peek().is_some_and(|Reverse(first)| first.at <= now) {

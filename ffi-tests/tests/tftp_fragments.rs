@@ -2,7 +2,7 @@
 //! and over a wire with faults.
 
 mod common;
-use bootlace_lab::forward::{End, Forwarder, Way};
+use bootlace_lab::forward::{End, Forwarder, Order, Way};
 use bootlace_lab::servers::*;
 use bootlace_lab::{Lab, Process, TestFile, files};
 use common::*;
@@ -98,4 +98,45 @@ fn fragments_over_a_wire_with_faults() {
 fn fragments_over_a_wire_with_faults_whole() {
     let Some(lab) = Lab::new("fragments_over_a_wire_with_faults_whole", &NEEDS) else { return };
     faulty(&lab, &BLOCKS, &WINDOWS, 3);
+}
+
+/// Shuffled fragments against the same in order, over the same forwarder in turn: equal bytes, and the medians of the times.
+#[test]
+#[ignore = "long, and timed: for a quiet machine"]
+fn shuffled_fragments_as_fast_as_in_order() {
+    let Some(lab) = Lab::new("shuffled_fragments_as_fast_as_in_order", &["in.tftpd", "gcc"]) else { return };
+    lab.tap("tap0", "10.77.0.1/24");
+    lab.tap("tap1", "");
+    lab.mute("tap1");
+    let root = lab.folder("root");
+    let file = make(&root, 16 << 20);
+    let _server = TftpdHpa::new(&root).start(&lab);
+    let ways = [
+        ("in order", Way::clean()),
+        ("shuffled", Way { order: Order::Shuffled, ..Way::clean() }),
+        ("reversed", Way { order: Order::Reversed, ..Way::clean() }),
+        ("shuffled, a tenth doubled", Way { order: Order::Shuffled, dup_ppm: 100_000, ..Way::clean() }),
+    ];
+    for block in BLOCKS {
+        let mut times: [Vec<Duration>; 4] = Default::default();
+        for seed in 1..=9 {
+            for ((_, way), times) in ways.iter().zip(&mut times) {
+                let to_us = Way { seed, spare_below: 200, ..way.clone() };
+                let ends = (End::Packet("tap1".into()), End::Tap("tap0".into()));
+                let _wire = Forwarder::start(&ends.0, &ends.1, Way::clean(), to_us).expect("both ends are there");
+                let start = Instant::now();
+                tftp_get(&lab, "--tap tap1", &format!("-b {block} -w 8"), &file, LIMIT);
+                times.push(start.elapsed());
+            }
+        }
+        let mut medians = times.iter_mut().map(|times| {
+            times.sort();
+            times[times.len() / 2].as_secs_f64() * 1e3
+        });
+        let straight = medians.next().expect("four ways");
+        eprintln!("blksize {block}: in order {straight:.1} ms");
+        for ((what, _), median) in ways.iter().skip(1).zip(medians) {
+            eprintln!("blksize {block}: {what} {median:.1} ms, {:.2} of in order", median / straight);
+        }
+    }
 }

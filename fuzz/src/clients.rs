@@ -64,7 +64,7 @@ pub fn dhcp_client(data: &[u8]) -> bool {
             head[28..].copy_from_slice(&rig.us.mac.0);
         }
         rig.input(&packets::udp(SERVER, 67, everybody, 68, &message));
-        let client = &rig.engine.shared.dhcp[0];
+        let client = rig.engine.shared.dhcp.get(0).expect("one for each NIC");
         let addresses = rig.engine.stack.interface(rig.nic).expect("added").addresses();
         assert_eq!(addresses.first().map(|c| c.addr), client.lease().map(|l| l.addr));
         if let Some(lease) = client.lease() {
@@ -77,7 +77,7 @@ pub fn dhcp_client(data: &[u8]) -> bool {
     }
     rig.advance(120_000);
     assert!(matches!(step(&rig, op), Step::Done(_)), "it ends");
-    if let Some(lease) = rig.engine.shared.dhcp[0].lease() {
+    if let Some(lease) = rig.engine.shared.dhcp.get(0).and_then(|client| client.lease()) {
         assert!(rig.now() < lease.expires());
     }
     rig.sent();

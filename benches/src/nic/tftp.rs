@@ -34,9 +34,12 @@ impl File {
 /// The server.
 pub struct Tftp {
     file: File,
-    /// Frames of a block, in the order of their sending, and how many blocks are prepared.
+    /// Frames of all blocks, in the order of their sending, and how many blocks are prepared.
     order: Vec<usize>,
     prepared: usize,
+    /// Frames of a block, and the first of the next one: no division for each frame.
+    group: usize,
+    first: usize,
     /// Port of the client; 0 before the first request.
     client: u16,
     /// The answer to the request, to be sent.
@@ -68,6 +71,8 @@ impl Tftp {
             file,
             order: indexes,
             prepared: data.len(),
+            group,
+            first: 0,
             client: 0,
             greeting: None,
             sent: 0,
@@ -147,20 +152,19 @@ impl Tftp {
             self.address(all.get_mut(special)?, number);
             return Some(special);
         }
-        let group = self.order.len() / self.prepared;
-        let first = self.total as usize % self.prepared * group;
         if self.part == 0 {
-            self.address(all.get_mut(first)?, number);
+            self.address(all.get_mut(self.first)?, number);
         }
-        let index = *self.order.get(first + self.part)?;
-        if group > 1 {
+        let index = *self.order.get(self.first + self.part)?;
+        if self.group > 1 {
             all.get_mut(index)?.identify(self.prepared as u16);
         }
         self.part += 1;
-        if self.part == group {
+        if self.part == self.group {
             self.part = 0;
             self.sent += 1;
             self.total += 1;
+            self.first = if self.first + self.group < special { self.first + self.group } else { 0 };
         }
         Some(index)
     }
