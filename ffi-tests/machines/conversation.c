@@ -6,7 +6,7 @@
 
 #ifdef SMALL_BOARD /* a board of 16 KiB */
 #define FILE_SIZE 20000
-#define ARENA LACE_STACK_SIZE_TFTP
+#define ARENA 5632 /* what is left is the machine's stack */
 #else
 #define FILE_SIZE 300000
 #define ARENA 65536
@@ -61,6 +61,13 @@ int bare_main(void)
 
 	peer_init(&peer, FILE_SIZE);
 	lace_config_init(&config, sizeof config);
+#ifdef SMALL_BOARD
+	config.operations = 1;
+	config.udp_sockets = 1;
+	config.routes = 1;
+	config.neighbours = 1;
+	config.wait_frames = 0;
+#endif
 	lace_host_init(&host, sizeof host);
 	host.now_us = now_us;
 	host.random = random_bits;
