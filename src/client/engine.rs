@@ -587,7 +587,7 @@ impl<'a, H: Host> Engine<'a, H> {
             }
         };
         let given = ClientDatagram { socket, meta, payload, len: payload.len(), landed };
-        self.call(op, |client, cx| each_client!(client, c => c.datagram(cx, &given)));
+        self.call(op, |client, cx| client.datagram(cx, &given));
     }
 
     /// A fragment: to its place, or to a staging buffer.
@@ -635,7 +635,7 @@ impl<'a, H: Host> Engine<'a, H> {
         self.stack.landing.confirmed(index);
         let Some(socket) = self.udp.of_client(op, flow.dst_port) else { return };
         let given = ClientDatagram { socket, meta, payload: &header, len, landed: Some(landed) };
-        self.call(op, |client, cx| each_client!(client, c => c.datagram(cx, &given)));
+        self.call(op, |client, cx| client.datagram(cx, &given));
     }
 
     #[inline(never)]
@@ -703,13 +703,13 @@ impl<'a, H: Host> Engine<'a, H> {
         }
         if let Some(key) = self.udp.blamed(error) {
             if let Some(Owner::Client(op)) = self.udp.get(key).map(|s| s.owner) {
-                self.call(op, |client, cx| each_client!(client, c => c.icmp_error(cx, error)));
+                self.call(op, |client, cx| client.icmp_error(cx, error));
             }
             return;
         }
         if error.protocol == Protocol::ICMP {
             for op in 0..self.ops.used() {
-                self.call(op, |client, cx| each_client!(client, c => c.icmp_error(cx, error)));
+                self.call(op, |client, cx| client.icmp_error(cx, error));
             }
             return;
         }

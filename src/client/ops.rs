@@ -2,8 +2,9 @@
 //! closed, and notes what the host is to be told.
 
 use super::engine::Shared;
-use super::operation::{Cx, Detail, Operation, Progress, Step};
+use super::operation::{Cx, Datagram, Detail, Operation, Progress, Step};
 use crate::stack::Stack;
+use crate::stack::icmp::IcmpError;
 use crate::storage::error::{Error, Result};
 use crate::storage::host::Host;
 use crate::storage::slots::{Key, Slot, Slots};
@@ -102,6 +103,23 @@ macro_rules! each_client {
     };
 }
 pub(super) use each_client;
+
+// On small machines out of line: one copy for all that call, and no frame of these is to lie under a poll.
+impl<H: Host> Client<H> {
+    /// See [`Operation::datagram`].
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    pub fn datagram(&mut self, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {
+        each_client!(self, c => c.datagram(cx, datagram));
+    }
+
+    /// See [`Operation::icmp_error`].
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    pub fn icmp_error(&mut self, cx: &mut Cx<'_, '_, H>, error: &IcmpError) {
+        each_client!(self, c => c.icmp_error(cx, error));
+    }
+}
 
 #[cfg(feature = "tcp")]
 impl<H: Host> Client<H> {

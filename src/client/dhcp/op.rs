@@ -62,6 +62,7 @@ impl<H: Host> Operation<H> for Dhcp<H> {
         Step::Pending(self.deadline)
     }
 
+    #[inline(never)]
     fn dhcp(&mut self, cx: &mut Cx<'_, '_, H>, heard: Heard, message: &[u8]) {
         let Ok(parsed) = Message::parse(message) else { return };
         let part = match heard {

@@ -186,6 +186,8 @@ impl<H: Host> Attach<H> {
         None
     }
 
+    // Out of line, as in `Query`: what makes a call is not to lie under what waits for names and channels.
+    #[inline(never)]
     fn call(&self, xid: u32) -> Result<Arguments<'_>, Error> {
         let getport = |program, version, tcp| {
             let protocol = if tcp { IPPROTO_TCP } else { IPPROTO_UDP };

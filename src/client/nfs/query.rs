@@ -206,6 +206,7 @@ impl<H: Host> Query<H> {
         Ok(())
     }
 
+    #[inline(never)]
     fn call<'t>(&'t self, walk: &'t Walk, xid: u32) -> Result<Arguments<'t>, Error> {
         if !self.found {
             return walk.call(self.path.as_ref(), xid, self.mount.user);

@@ -77,6 +77,7 @@ impl Default for Intake {
 ///
 /// # Errors
 /// What ends the operation.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
 pub fn pump<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>) -> Result<(), Error> {
     let Some(index) = work.seat().job else { return Ok(()) };
     let (mut net, shared) = Net::split(cx);

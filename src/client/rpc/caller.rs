@@ -220,6 +220,7 @@ impl Caller {
     ///
     /// # Errors
     /// The server has been silent for too long, or nothing can be sent to it.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub fn poll<'t, H: Host>(
         &mut self,
         net: &mut Net<'_, '_, H>,
