@@ -24,14 +24,15 @@ const SHIFTED_WORDS: bool = cfg!(any(
     target_arch = "riscv32",
     target_arch = "riscv64",
     all(target_arch = "aarch64", target_os = "none"),
-    all(target_arch = "arm", not(target_feature = "mclass"))
+    all(target_arch = "arm", not(target_feature = "mclass")),
+    all(target_arch = "arm", not(target_has_atomic = "32")) // ARMv6-M, as far as a stable compiler tells
 ));
 
 /// Whether cache lines are fetched ahead: on machines whose compiler gives the instruction.
 const FETCHES: bool = cfg!(any(
     target_arch = "x86_64",
     target_arch = "aarch64",
-    all(target_arch = "arm", not(target_feature = "mclass"))
+    all(target_arch = "arm", not(target_feature = "mclass"), target_has_atomic = "32")
 ));
 
 /// Bytes of a cache line, for fetching.
@@ -179,7 +180,7 @@ fn fetch_lines<const LINES: usize>(at: *mut u8) {
         "prfm pstl2keep, [{0}]",
         "prfm pstl2keep, [{0}]\nprfm pstl2keep, [{0}, #64]\nprfm pstl2keep, [{0}, #128]\nprfm pstl2keep, [{0}, #192]"
     );
-    #[cfg(all(target_arch = "arm", not(target_feature = "mclass")))]
+    #[cfg(all(target_arch = "arm", not(target_feature = "mclass"), target_has_atomic = "32"))]
     fetch!("pld [{0}]", "pld [{0}]\npld [{0}, #64]\npld [{0}, #128]\npld [{0}, #192]");
     let _ = at;
 }
