@@ -47,6 +47,9 @@ pub struct Core {
     /// Handlers of connections, then of listeners.
     #[cfg(feature = "tcp")]
     pub tcp: &'static mut [Handler<super::tcp::lace_tcp_handler>],
+    /// How many of them are set.
+    #[cfg(feature = "tcp")]
+    pub tcp_handlers: u32,
     /// Whom operations tell.
     pub ops: &'static mut [Notify],
     /// The NIC whose turn it is.
@@ -391,6 +394,8 @@ pub unsafe fn carve(
             hooks: block.values(l.hooks, config.hooks, |_| Handler::default()),
             #[cfg(feature = "tcp")]
             tcp: block.values(l.tcp.handlers, config.tcp_connections + config.tcp_listeners, |_| Handler::default()),
+            #[cfg(feature = "tcp")]
+            tcp_handlers: 0,
             ops: block.values(l.ops, config.operations, |_| Notify::default()),
             turn: 0,
             starved: 0,

@@ -663,7 +663,9 @@ impl super::arena::Core {
     pub(super) fn handle_tcp(&mut self, net: &lace_stack, kind: Kind, key: Key, handler: Handler<lace_tcp_handler>) {
         let first = if kind == Kind::Tcp { 0 } else { net.tcp.entries.len() };
         if let Some(place) = self.tcp.get_mut(first + usize::from(key.index)) {
-            *place = handler;
+            let before = core::mem::replace(place, handler);
+            self.tcp_handlers =
+                self.tcp_handlers + u32::from(handler.call.is_some()) - u32::from(before.call.is_some());
         }
     }
 }
@@ -679,12 +681,11 @@ pub(super) fn tell_events(net: &lace_stack) {
                 (pack(Kind::Listener, key), LACE_TCP_ACCEPT, net.tcp.entries.len() + usize::from(key.index))
             }
         };
-        if net.tcp.find(handle).is_err() && net.listeners.find(handle).is_err() {
-            continue;
-        }
-        let handler = net.access(|core| core.tcp.get(at).copied());
+        // Where nobody wants to be told, neither handlers nor handles are looked at.
+        let handler = net.access(|core| if core.tcp_handlers > 0 { core.tcp.get(at).copied() } else { None });
         if let Some(handler) = handler
             && let Some(call) = handler.call
+            && (net.tcp.find(handle).is_ok() || net.listeners.find(handle).is_ok())
         {
             // SAFETY: the host vouches for its callback.
             net.upcall(Upcall::Other, || unsafe { call(handler.ctx, handle, events) });
