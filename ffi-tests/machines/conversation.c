@@ -60,13 +60,10 @@ int bare_main(void)
 	int eth;
 
 	peer_init(&peer, FILE_SIZE);
-	lace_config_init(&config, sizeof config);
 #ifdef SMALL_BOARD
-	config.operations = 1;
-	config.udp_sockets = 1;
-	config.routes = 1;
-	config.neighbours = 1;
-	config.wait_frames = 0;
+	smallest_limits(&config);
+#else
+	lace_config_init(&config, sizeof config);
 #endif
 	lace_host_init(&host, sizeof host);
 	host.now_us = now_us;

@@ -4,6 +4,7 @@
  * docs/SIZES.md); then with two TCP connections on top. On 32-bit machines these stacks may ask for 6 and 10 KiB.
  */
 #define HOST_TICK 2
+#include "bytes.h"
 #include "host.h"
 
 #ifndef GIANT_MIB
@@ -40,30 +41,9 @@ static uint32_t word(uint32_t at)
 	return x ^ x >> 15;
 }
 
-static unsigned get16(const uint8_t *at)
-{
-	return (unsigned)at[0] << 8 | at[1];
-}
-
-static uint8_t *put16(uint8_t *at, unsigned value)
-{
-	*at++ = (uint8_t)(value >> 8);
-	*at++ = (uint8_t)value;
-	return at;
-}
-
 static uint8_t *put32(uint8_t *at, uint32_t value)
 {
 	return put16(put16(at, value >> 16), value & 0xffff);
-}
-
-static uint8_t *put(uint8_t *at, const void *from, unsigned n)
-{
-	const uint8_t *f = from;
-
-	while (n--)
-		*at++ = *f++;
-	return at;
 }
 
 static unsigned fold(uint32_t sum)
@@ -186,20 +166,6 @@ static void answer_arp(const uint8_t *arp)
 		*at++ = 0;
 }
 
-static uint8_t *decimal(uint8_t *at, uint32_t value)
-{
-	uint8_t digits[10];
-	unsigned n = 0;
-
-	do
-		digits[n++] = (uint8_t)('0' + value % 10);
-	while (value /= 10);
-	while (n)
-		*at++ = digits[--n];
-	*at++ = 0;
-	return at;
-}
-
 static int LACE_CALL nic_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
 {
 	const uint8_t *frame = spans->data, *udp = frame + 34;
@@ -247,13 +213,7 @@ static void boot(int tcp, int64_t most)
 	int64_t n;
 	int eth;
 
-	lace_config_init(&config, sizeof config);
-	config.nics = 1;
-	config.operations = 1;
-	config.udp_sockets = 1;
-	config.routes = 1;
-	config.neighbours = 1;
-	config.wait_frames = 0;
+	smallest_limits(&config);
 	if (tcp) {
 		config.tcp_connections = 2;
 		config.tcp_receive_bytes = 256;

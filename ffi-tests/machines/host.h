@@ -82,6 +82,18 @@ static inline void LACE_CALL nic_release(void *ctx, const struct lace_frame *fra
 	(void)frame;
 }
 
+/* The least that boots a file: one NIC, one operation, the socket it takes. ram_tftp of docs/SIZES.md. */
+static inline void smallest_limits(struct lace_config *config)
+{
+	lace_config_init(config, sizeof *config);
+	config->nics = 1;
+	config->operations = 1;
+	config->udp_sockets = 1;
+	config->routes = 1;
+	config->neighbours = 1;
+	config->wait_frames = 0;
+}
+
 /* Runs an operation to its end. */
 static inline int64_t finish(struct lace_stack *net, lace_op op)
 {

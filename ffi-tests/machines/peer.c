@@ -1,31 +1,10 @@
 #include "peer.h"
+#include "bytes.h"
 
 static const uint8_t peer_mac[6] = { 0x52, 0x54, 0, 0x12, 0x34, 2 };
 static const uint8_t peer_ip[4] = { 10, 0, 2, 2 };
 static const uint8_t client_ip[4] = { 10, 0, 2, 15 };
 static const uint8_t anyone[4] = { 255, 255, 255, 255 };
-
-/* Everything below is bytes: no machine's order or alignment is in it. */
-static unsigned get16(const uint8_t *at)
-{
-	return (unsigned)at[0] << 8 | at[1];
-}
-
-static uint8_t *put16(uint8_t *at, unsigned value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-	return at + 2;
-}
-
-static uint8_t *put(uint8_t *at, const void *from, size_t n)
-{
-	const uint8_t *f = from;
-
-	while (n--)
-		*at++ = *f++;
-	return at;
-}
 
 static int same(const void *a, const void *b, size_t n)
 {
@@ -237,20 +216,6 @@ static void data(struct peer *p, uint32_t block)
 	out.file_at = at;
 	p->data_blocks++;
 	send_udp(p, client_ip, 4000, p->client_port, 4, n);
-}
-
-static uint8_t *decimal(uint8_t *at, uint32_t value)
-{
-	uint8_t digits[10];
-	unsigned n = 0;
-
-	do
-		digits[n++] = (uint8_t)('0' + value % 10);
-	while (value /= 10);
-	while (n)
-		*at++ = digits[--n];
-	*at++ = 0;
-	return at;
 }
 
 static const uint8_t *text_end(const uint8_t *at, const uint8_t *end)

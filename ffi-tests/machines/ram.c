@@ -1,7 +1,5 @@
 /* Bytes of memory that stacks ask for on this machine, for target/size.tsv. */
-#include "runtime.h"
-
-#include <bootlace.h>
+#include "host.h"
 
 static void say(const char *name, int64_t bytes)
 {
@@ -19,14 +17,7 @@ int bare_main(void)
 	int64_t smallest;
 
 	say("ram_default", lace_stack_size(NULL));
-	/* The least that boots a file: one NIC, one operation, the socket it takes. */
-	lace_config_init(&config, sizeof config);
-	config.nics = 1;
-	config.operations = 1;
-	config.udp_sockets = 1;
-	config.routes = 1;
-	config.neighbours = 1;
-	config.wait_frames = 0;
+	smallest_limits(&config);
 	smallest = lace_stack_size(&config);
 	say("ram_tftp", smallest);
 	lace_config_full(&config, sizeof config);

@@ -351,9 +351,7 @@ impl<'a, H: Host> Engine<'a, H> {
             self.tick_dhcp(wake);
         }
         #[cfg(feature = "http")]
-        if now >= self.shared.http.deadline() {
-            self.shared.http.tick(&mut self.tcp, &mut self.stack);
-        }
+        self.shared.http.tick(&mut self.tcp, &mut self.stack);
         #[cfg(feature = "tcp")]
         self.tcp.poll(&mut self.stack, wake);
         if wake || now >= self.ops.deadline() {

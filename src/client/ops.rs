@@ -418,13 +418,11 @@ impl<'a, H: Host> Ops<'a, H> {
         true
     }
 
-    /// Polls every operation for which it is time, or all of them when what could not be sent may go now.
+    /// Polls every operation for which it is time, or all of them when what could not be sent may go now. To be called when
+    /// [`Self::deadline`] has come, or for all.
     #[inline(never)]
     pub fn tick(&mut self, around: &mut Surroundings<'_, 'a, H>, all: bool) {
         let now = around.stack.now;
-        if !all && !self.agenda.due && now < self.agenda.next {
-            return;
-        }
         self.agenda.due = false;
         self.agenda.next = Instant::NEVER;
         for index in 0..self.slots.used().min(255) {

@@ -358,8 +358,6 @@ pub unsafe extern "C" fn lace_nic_set_mac(net: *mut lace_stack, nic: lace_nic_id
         net.call(|core| {
             let interface = core.engine.stack.interface_mut(id).ok_or(LACE_EBADF)?;
             interface.mac = mac;
-            #[cfg(feature = "tcp")]
-            core.engine.tcp.forget_ways();
             Ok(())
         })
     }))
@@ -422,8 +420,6 @@ impl Core {
         #[cfg(feature = "dhcp")]
         self.engine.dhcp_stop(nic);
         self.engine.stack.remove_interface(nic);
-        #[cfg(feature = "tcp")]
-        self.engine.tcp.forget_ways();
         if let Some(entry) = net.nics.entries.get(usize::from(nic.0)) {
             entry.clear();
         }

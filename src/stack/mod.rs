@@ -16,6 +16,7 @@ pub mod arp;
 pub mod coverage;
 pub mod egress;
 pub mod frames;
+pub mod front;
 pub mod hooks;
 pub mod icmp;
 pub mod igmp;

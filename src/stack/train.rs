@@ -123,11 +123,11 @@ impl<'a, H: Host> Stack<'a, H> {
         body_len: usize,
     ) -> Result<Train, TxError> {
         let l4_len = l4.len().saturating_add(body_len);
-        let room = usize::from(way.room());
+        let room = usize::from(way.room);
         if l4_len > room {
             return Err(TxError::TooBig(room));
         }
-        let caps = self.interface(way.nic()).ok_or(TxError::NetworkDown)?.caps;
+        let caps = self.interface(way.nic).ok_or(TxError::NetworkDown)?.caps;
         let mut head = [0u8; MAX_HEADERS];
         let front = way.head();
         let (link_ip, rest) = head.split_at_mut_checked(front.len()).ok_or(TxError::Invalid)?;
@@ -136,7 +136,7 @@ impl<'a, H: Host> Stack<'a, H> {
         let ip_at = front.len().saturating_sub(ipv4::HEADER_LEN);
         put(link_ip, ip_at.saturating_add(2), total.to_be_bytes()).ok_or(TxError::Invalid)?;
         Sum::copy_only(rest.get_mut(..l4.len()).ok_or(TxError::Invalid)?, l4).ok_or(TxError::Invalid)?;
-        let pseudo = way.pseudo() + Sum::of_u16(l4_len as u16);
+        let pseudo = way.pseudo + Sum::of_u16(l4_len as u16);
         if caps.contains(NicCaps::TX_L4_SUM) {
             // The hardware adds header and body to what stands in the field.
             put(rest, sum_at, pseudo.fold().to_ne_bytes()).ok_or(TxError::Invalid)?;
@@ -147,15 +147,15 @@ impl<'a, H: Host> Stack<'a, H> {
             return Err(TxError::Invalid);
         }
         let marks = Marks {
-            nic: way.nic(),
+            nic: way.nic,
             head_len,
             len,
             ip_at,
             field_at: front.len().saturating_add(field_at),
             sum_at: front.len().saturating_add(sum_at),
-            ip: way.ip() + Sum::of_u16(total),
+            ip: way.ip + Sum::of_u16(total),
             l4: pseudo + Sum::of(l4),
-            zero: way.zero(),
+            zero: way.zero,
             caps,
         };
         Ok(Train { head, marks })

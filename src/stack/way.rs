@@ -41,56 +41,27 @@ pub struct Flow {
 /// The way of a flow. What is too long for one frame does not go this way.
 #[derive(Clone, Debug)]
 pub struct Way {
-    nic: NicId,
+    pub(super) nic: NicId,
     until: Instant,
     head: [u8; MAX_HEAD],
     head_len: u8,
     /// Sum of the IPv4 header with length, identification and checksum zero.
-    ip: Sum,
+    pub(super) ip: Sum,
     /// Sum of the pseudo header without its length.
-    pseudo: Sum,
+    pub(super) pseudo: Sum,
     /// What a checksum of zero is sent as.
-    zero: [u8; 2],
-    room: u16,
+    pub(super) zero: [u8; 2],
+    /// Largest transport header and payload, in bytes.
+    pub(super) room: u16,
     /// That of the stack when the way was found.
     version: u32,
 }
 
 impl Way {
-    /// The interface.
-    #[inline]
-    pub(super) fn nic(&self) -> NicId {
-        self.nic
-    }
-
     /// All bytes before the transport header; length, identification and checksum are zero.
     #[inline]
     pub(super) fn head(&self) -> &[u8] {
         self.head.get(..usize::from(self.head_len)).unwrap_or_default()
-    }
-
-    /// Sum of the IPv4 header.
-    #[inline]
-    pub(super) fn ip(&self) -> Sum {
-        self.ip
-    }
-
-    /// Sum of the pseudo header without its length.
-    #[inline]
-    pub(super) fn pseudo(&self) -> Sum {
-        self.pseudo
-    }
-
-    /// What a checksum of zero is sent as.
-    #[inline]
-    pub(super) fn zero(&self) -> [u8; 2] {
-        self.zero
-    }
-
-    /// Largest transport header and payload, in bytes.
-    #[inline]
-    pub(super) fn room(&self) -> u16 {
-        self.room
     }
 }
 

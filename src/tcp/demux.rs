@@ -9,6 +9,7 @@ use super::seq::Pos;
 use super::state::Verdict;
 use crate::stack::Stack;
 use crate::stack::egress::{Packet as Outgoing, pseudo_header};
+use crate::stack::front::Front;
 use crate::stack::icmp::{ErrorKind, IcmpError};
 use crate::stack::ingress::Packet;
 use crate::stack::interface::{Cast, NicId};
@@ -27,7 +28,7 @@ impl<'a, H: Host> Tcp<'a, H> {
     #[inline]
     pub fn take(&mut self, stack: &mut Stack<'a, H>, nic: NicId, frame: &[u8], flags: RxFlags) -> bool {
         let Some(lane) = &self.lane else { return false };
-        let Some(bytes) = lane.take(stack.version(), nic, frame, flags) else { return false };
+        let Some(bytes) = lane.front.take(stack.version(), nic, frame, flags) else { return false };
         let Ok(segment) = Segment::parse(bytes) else { return false };
         let key = lane.key;
         let Some(conn) = self.table.get_mut(key) else { return false };
@@ -76,7 +77,8 @@ impl<'a, H: Host> Tcp<'a, H> {
         if self.candidate.replace(key) == Some(key)
             && let Some(interface) = stack.interface(packet.nic)
         {
-            self.lane = Lane::of(interface, packet, key, stack.version());
+            let front = Front::of(interface, packet.nic, packet.frame, stack.version());
+            self.lane = front.map(|front| Lane { front, key });
         }
     }
 

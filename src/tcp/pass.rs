@@ -11,15 +11,6 @@ use crate::storage::host::{Host, Token};
 use crate::storage::time::Instant;
 
 impl<'a, H: Host> Tcp<'a, H> {
-    /// Has every connection find its way anew: an interface is gone, or has another hardware address.
-    pub fn forget_ways(&mut self) {
-        let mut index = 0u16;
-        while let Some(slot) = self.table.at_mut(index) {
-            slot.conn.way = None;
-            index = index.saturating_add(1);
-        }
-    }
-
     /// The earliest time at which [`Self::poll`] has something to do; it may be early, never late.
     pub fn deadline(&self) -> Instant {
         if self.table.has(List::Ready) { Instant::ZERO } else { self.earliest }

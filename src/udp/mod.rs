@@ -129,7 +129,7 @@ pub struct Udp<'a> {
 struct Sent {
     socket: Key,
     dst: Endpoint,
-    /// Found when a second one goes there.
+    /// Found when a second one goes there, and what [`Udp::changes`] was.
     way: Option<(Way, u32)>,
 }
 
@@ -318,8 +318,8 @@ impl<'a> Udp<'a> {
     ) -> core::result::Result<(), TxError> {
         let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
         let dst = dst.or(socket.peer).ok_or(TxError::Invalid)?;
-        if let Some(Sent { socket: last, dst: to, way: Some((way, version)) }) = &self.sent
-            && (*last, *to, *version) == (key, dst, self.version(stack))
+        if let Some(Sent { socket: last, dst: to, way: Some((way, changes)) }) = &self.sent
+            && (*last, *to, *changes) == (key, dst, self.changes)
             && stack.is_valid(way)
         {
             let header = header_of(socket, dst, body.iter().map(span_len).fold(0, usize::wrapping_add))?;
@@ -351,7 +351,7 @@ impl<'a> Udp<'a> {
         send(stack, socket, dst, body, queue)?;
         let again = self.sent.as_ref().is_some_and(|last| (last.socket, last.dst) == (key, dst));
         let way = if again { way_of(stack, socket, dst) } else { None };
-        let way = way.map(|way| (way, self.version(stack)));
+        let way = way.map(|way| (way, self.changes));
         self.sent = Some(Sent { socket: key, dst, way });
         Ok(())
     }

@@ -405,8 +405,7 @@ impl Query<'_> {
     /// Writes the query, recursion desired, to the front of `buf` and returns its length; [`Error::NoRoom`] if it does not fit.
     pub fn emit(&self, buf: &mut [u8]) -> Result<usize> {
         let mut w = Writer::new(buf);
-        w.u16(self.id)?;
-        w.put(&[0x01, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(self.udp_size.is_some())])?;
+        put_query_header(&mut w, self.id, self.udp_size.is_some())?;
         self.name.emit(&mut w)?;
         w.u16(self.kind.0)?;
         w.u16(CLASS_IN)?;
@@ -418,10 +417,11 @@ impl Query<'_> {
     }
 }
 
-/// Appends the header of a query with one question, recursion desired: the question follows.
-pub fn put_query_header(w: &mut Writer<'_>, id: u16) -> Result<()> {
+/// Appends the header of a query with one question, recursion desired: the question follows, and the OPT record where there is to
+/// be one (RFC 6891 §6.1).
+pub fn put_query_header(w: &mut Writer<'_>, id: u16, opt: bool) -> Result<()> {
     w.u16(id)?;
-    w.put(&[0x01, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+    w.put(&[0x01, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(opt)])
 }
 
 /// Writes replies, for servers in tests and simulations: names are not compressed, one question, answers only.

@@ -18,16 +18,6 @@ impl<'a> Clients<'a> {
         Clients { clients, awake: 0 }
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.clients.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.clients.is_empty()
-    }
-
     /// The client of the NIC with this index.
     pub fn get(&self, index: usize) -> Option<&Client> {
         self.clients.get(index)

@@ -267,7 +267,7 @@ impl Resolve {
         let (Some(socket), Some(server)) = (self.socket, self.server) else { return Err(TxError::Invalid) };
         let mut front = [0; HEADER_LEN];
         let mut w = Writer::new(&mut front);
-        put_query_header(&mut w, self.id).map_err(|_| TxError::Invalid)?;
+        put_query_header(&mut w, self.id, false).map_err(|_| TxError::Invalid)?;
         let mut question = [0; MAX_NAME_LEN + 4];
         let mut w = Writer::new(&mut question);
         self.put_question(&cx.shared.resolver, name, &mut w).ok_or(TxError::Invalid)?;
