@@ -90,11 +90,13 @@ links_whole() { # boards link with --whole-archive, and without garbage collecti
 # A second Rust library of the target, with the core that was built for the first, and the program of both in an emulator.
 two_in_one_image() { # two_in_one_image TARGET
     deps=target/lib/$1/$rust/release/deps
+    same=target/lib/$1/$rust.json # what scripts/lib.sh has made of the compiler's target
+    [ -e "$same" ] || same=$rust
     extern=
     for crate in core compiler_builtins; do extern="$extern --extern noprelude:$crate=$(ls -t "$deps/lib$crate"-*.rlib | head -1)"; done
     # shellcheck disable=SC2086
     RUSTC_BOOTSTRAP=1 "${LACE_RUSTC:-/usr/bin/rustc}" -Zunstable-options -Awarnings --edition 2021 --crate-name other --crate-type staticlib -O -Clto=fat \
-        -Cpanic=abort --target "$rust" $flags $extern -L "dependency=$deps" -o "$scratch/libother-$1.a" ffi-tests/symbols/other.rs &&
+        -Cpanic=abort --target "$same" $flags $extern -L "dependency=$deps" -o "$scratch/libother-$1.a" ffi-tests/symbols/other.rs &&
         readelf -sW "$scratch/libother-$1.a" 2>/dev/null | grep -q compiler_builtins &&
         MORE=$scratch/libother-$1.a scripts/bare.sh "$1" ffi-tests/symbols/two_bare.c
 }

@@ -66,8 +66,18 @@ if command -v flock >/dev/null; then # one build of a target at a time, the link
     exec 7>"$work/$name/lock"
     flock 7
 fi
+
+# Where the compiler's target keeps a frame pointer in every function, one that does not is made from it: a register more,
+# and on thumbv7em 3.6 % less text. Nothing here walks the stack.
+target=$rust
+if [ -n "$std" ] && spec=$("$RUSTC" -Zunstable-options --print target-spec-json --target "$rust") &&
+    printf '%s' "$spec" | grep -q '"frame-pointer": "always"' && "$CARGO" -Z help 2>/dev/null | grep -q json-target-spec; then
+    target=$work/$name/$rust.json
+    printf '%s\n' "$spec" | sed '/"frame-pointer"/d' >"$target"
+    std="$std -Zjson-target-spec"
+fi
 # shellcheck disable=SC2086
-"$CARGO" rustc -q --lib --release --crate-type staticlib $features --target "$rust" --target-dir "$work/$name" $std
+"$CARGO" rustc -q --lib --release --crate-type staticlib $features --target "$target" --target-dir "$work/$name" $std
 
 archive=$work/$name/$rust/release/libbootlace.a
 mkdir -p "$out"
