@@ -5,12 +5,13 @@
 #[cfg(feature = "dhcp")]
 use super::dhcp;
 use super::dns::{Cached, Resolver};
+use super::expectations::Expectations;
 use super::operation::{Cx, Datagram as ClientDatagram, Operation};
 use super::ops::{Client, Op, Ops, Surroundings, each_client};
 use crate::stack::icmp::{EchoReply, ErrorKind, IcmpError};
 use crate::stack::ingress::{Action, Hit, Ingress, Packet};
 use crate::stack::interface::NicId;
-use crate::stack::landing::{self, Expect, Flow, HEAD, KEPT_HEADER, Landed, Place, Spot, Verdict};
+use crate::stack::landing::{self, Flow, HEAD, KEPT_HEADER, Landed, Place, Verdict};
 use crate::stack::stats::Counter;
 use crate::stack::trail::Trail;
 use crate::stack::{Stack, StackMemory};
@@ -18,7 +19,7 @@ use crate::storage::error::Result;
 use crate::storage::host::{Endpoint, Host, RxFlags, Token};
 use crate::storage::ring::PacketRing;
 use crate::storage::slots::{Key, Slot};
-use crate::storage::time::{Duration, Instant};
+use crate::storage::time::Instant;
 #[cfg(feature = "tcp")]
 use crate::tcp::{Tcp, TcpMemory};
 use crate::udp::lane::{Arrived, Lane};
@@ -27,7 +28,6 @@ use crate::wire::ethernet::Address;
 use crate::wire::icmpv4::Unreachable;
 use crate::wire::ipv4::Protocol;
 use crate::wire::udp::Datagram;
-use core::net::Ipv4Addr;
 
 /// The memory an engine works in.
 pub struct EngineMemory<'a, H: Host> {
@@ -136,60 +136,6 @@ macro_rules! around {
     };
 }
 
-/// The operations as landing sees them.
-struct Expectations<'e, 'a, H: Host> {
-    ops: &'e Ops<'a, H>,
-    udp: &'e Udp<'a>,
-    /// A DHCP client takes what comes to its port.
-    dhcp: bool,
-    shared: &'e Shared<'a>,
-}
-
-impl<H: Host> Expect for Expectations<'_, '_, H> {
-    type Memory = H::Memory;
-
-    fn place(&self, flow: &Flow, head: &[u8], len: usize) -> (Place<H::Memory>, u8) {
-        let Some(op) = self.udp.client_at(flow.dst_port) else {
-            // A socket of the host's gets the whole datagram; the socket table decides which.
-            let dhcp = self.dhcp && flow.dst_port == crate::wire::dhcp::CLIENT_PORT;
-            return (if dhcp || self.udp.is_bound(flow.dst_port) { Place::Stage } else { Place::NotMine }, 0);
-        };
-        let place = match self.ops.at(op) {
-            Some(o) if o.is_running() => {
-                each_client!(&o.client, c => Operation::<H>::place(c, self.shared, flow, head, len))
-            }
-            _ => Place::NotMine,
-        };
-        (place, op)
-    }
-
-    fn guess(&self, src: Ipv4Addr, nth: usize) -> Option<(Spot<H::Memory>, u8, Duration)> {
-        let mut left = nth;
-        for op in 0..self.ops.used() {
-            let Some(o) = self.ops.at(op).filter(|o| o.is_running()) else { continue };
-            // Ranges are few: as many as landing has slots, and one.
-            for i in 0..=left {
-                match each_client!(&o.client, c => Operation::<H>::guess(c, self.shared, src, i)) {
-                    Some(spot) if i == left => return Some((spot, op, self.patience(op))),
-                    Some(_) => {}
-                    None => {
-                        left = left.saturating_sub(i);
-                        break;
-                    }
-                }
-            }
-        }
-        None
-    }
-
-    fn patience(&self, claimant: u8) -> Duration {
-        match self.ops.at(claimant) {
-            Some(o) => each_client!(&o.client, c => Operation::<H>::patience(c, self.shared)),
-            None => Duration::ZERO,
-        }
-    }
-}
-
 /// Stack, sockets and operations.
 pub struct Engine<'a, H: Host> {
     /// The stack.
@@ -203,6 +149,8 @@ pub struct Engine<'a, H: Host> {
     pub ops: Ops<'a, H>,
     /// What operations share.
     pub shared: Shared<'a>,
+    /// Someone was told something by a frame, and is to act in [`Self::follow`].
+    pub(super) marked: bool,
     /// The flow of the last datagram: the next is likely to be one of it.
     lane: Option<Lane>,
     /// The datagram of the last fragment.
@@ -220,6 +168,7 @@ impl<'a, H: Host> Engine<'a, H> {
             tcp: Tcp::new(&mut stack.host, memory.tcp),
             stack,
             ops: Ops::new(memory.ops),
+            marked: false,
             lane: None,
             trail: None,
             shared: Shared {
@@ -309,7 +258,7 @@ impl<'a, H: Host> Engine<'a, H> {
                 let waits =
                     self.ops.at(op).is_some_and(|o| o.is_running() && o.client.connection(&self.shared) == Some(key));
                 if waits {
-                    self.call(op, |_, _| ());
+                    self.poll(op);
                 }
             }
         }
@@ -362,9 +311,34 @@ impl<'a, H: Host> Engine<'a, H> {
         self.stack.wake |= core::mem::take(&mut self.stack.blocked);
     }
 
-    /// Takes a received frame.
+    /// Takes a received frame, and does what follows from it.
     #[inline]
     pub fn receive<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
+        let outcome = self.take(nic, frame, flags);
+        self.follow();
+        outcome
+    }
+
+    /// Lets those act who were told something by a frame. Receiving marks and this sends, so that on the machine's stack the
+    /// one does not lie under the other; to be called after each [`Self::take`], before the next.
+    #[inline]
+    pub fn follow(&mut self) {
+        if self.marked {
+            self.act();
+        }
+    }
+
+    #[inline(never)]
+    fn act(&mut self) {
+        self.marked = false;
+        self.follow_dhcp();
+        let mut around = around!(self);
+        self.ops.follow(&mut around);
+    }
+
+    /// Takes a received frame.
+    #[inline]
+    pub fn take<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
         if let Some(trail) = &self.trail
             && let Some(piece) = trail.take(self.trail_version(), nic, frame, flags)
         {
@@ -521,6 +495,9 @@ impl<'a, H: Host> Engine<'a, H> {
     #[cfg(not(feature = "dhcp"))]
     fn tick_dhcp(&mut self, _wake: bool) {}
 
+    #[cfg(not(feature = "dhcp"))]
+    fn follow_dhcp(&mut self) {}
+
     /// A datagram to a port without a socket.
     #[inline(never)]
     fn receive_unclaimed(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) {
@@ -585,7 +562,7 @@ impl<'a, H: Host> Engine<'a, H> {
             }
         };
         let given = ClientDatagram { socket, meta, payload, len: payload.len(), landed };
-        self.call(op, |client, cx| client.datagram(cx, &given));
+        self.tell(op, |client, cx| client.datagram(cx, &given));
     }
 
     /// A fragment: to its place, or to a staging buffer.
@@ -633,7 +610,7 @@ impl<'a, H: Host> Engine<'a, H> {
         self.stack.landing.confirmed(index);
         let Some(socket) = self.udp.of_client(op, flow.dst_port) else { return };
         let given = ClientDatagram { socket, meta, payload: &header, len, landed: Some(landed) };
-        self.call(op, |client, cx| client.datagram(cx, &given));
+        self.tell(op, |client, cx| client.datagram(cx, &given));
     }
 
     #[inline(never)]
@@ -682,7 +659,7 @@ impl<'a, H: Host> Engine<'a, H> {
 
     fn receive_echo_reply(&mut self, reply: &EchoReply<'_>) {
         for op in 0..self.ops.used() {
-            if self.call(op, |client, cx| each_client!(client, c => c.echo_reply(cx, reply))) == Some(true) {
+            if self.tell(op, |client, cx| each_client!(client, c => c.echo_reply(cx, reply))) == Some(true) {
                 return;
             }
         }
@@ -701,24 +678,38 @@ impl<'a, H: Host> Engine<'a, H> {
         }
         if let Some(key) = self.udp.blamed(error) {
             if let Some(Owner::Client(op)) = self.udp.get(key).map(|s| s.owner) {
-                self.call(op, |client, cx| client.icmp_error(cx, error));
+                self.tell(op, |client, cx| client.icmp_error(cx, error));
             }
             return;
         }
         if error.protocol == Protocol::ICMP {
             for op in 0..self.ops.used() {
-                self.call(op, |client, cx| client.icmp_error(cx, error));
+                self.tell(op, |client, cx| client.icmp_error(cx, error));
             }
             return;
         }
         self.stack.stats.count(Counter::DropIcmpIgnored);
     }
 
-    pub(super) fn call<R>(
+    /// Polls an operation.
+    pub(super) fn poll(&mut self, op: u8) {
+        let mut around = around!(self);
+        self.ops.poll(op, &mut around);
+    }
+
+    /// Calls `handler` on an operation, which is polled in [`Self::follow`].
+    pub(super) fn tell<R>(
         &mut self,
         op: u8,
         handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R,
     ) -> Option<R> {
+        self.marked = true;
+        let mut around = around!(self);
+        self.ops.tell(op, &mut around, handler)
+    }
+
+    #[cfg(any(feature = "tftp", feature = "nfs", feature = "http"))]
+    fn call<R>(&mut self, op: u8, handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R) -> Option<R> {
         let mut around = around!(self);
         self.ops.call(op, &mut around, handler)
     }
@@ -729,7 +720,7 @@ impl<'a, H: Host> Engine<'a, H> {
     /// [`crate::storage::error::Error::NoSlot`].
     pub fn start(&mut self, client: Client<H>) -> Result<Key> {
         let key = self.ops.start(client)?;
-        self.call(key.index as u8, |_, _| ());
+        self.poll(key.index as u8);
         Ok(key)
     }
 

@@ -16,6 +16,7 @@
 pub mod dhcp;
 pub mod dns;
 pub mod engine;
+mod expectations;
 #[cfg(feature = "tftp")]
 pub mod file;
 #[cfg(feature = "http")]

@@ -157,7 +157,8 @@ impl<'a, H: Host> Cx<'_, 'a, H> {
     }
 }
 
-/// A client's state machine. After every call but `place`, `cancel` and `forget` it is polled.
+/// A client's state machine. After every call but `place`, `cancel` and `forget` it is polled, in the same pass and before
+/// the next frame; what `datagram`, `icmp_error`, `echo_reply` and `dhcp` are told they only note: sending is `poll`'s.
 pub trait Operation<H: Host> {
     /// Does what is due: sends, times out, ends.
     fn poll(&mut self, cx: &mut Cx<'_, '_, H>) -> Step;

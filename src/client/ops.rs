@@ -175,6 +175,8 @@ pub struct Op<H: Host> {
     pub detail: Detail,
     /// It is to be polled whatever the time.
     pub due: bool,
+    /// It was told something, and is to be polled as soon as what told it has returned.
+    told: bool,
     /// The host wants to be told of the progress.
     pub wants_progress: bool,
     /// The host has not yet been told of the progress.
@@ -315,6 +317,7 @@ impl<'a, H: Host> Ops<'a, H> {
             progress: Progress::default(),
             detail: Detail::default(),
             due: true,
+            told: false,
             wants_progress: false,
             progress_news: false,
             done_news: false,
@@ -404,6 +407,44 @@ impl<'a, H: Host> Ops<'a, H> {
         Some(result)
     }
 
+    /// Polls the operation in slot `index` if it runs.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    pub fn poll(&mut self, index: u8, around: &mut Surroundings<'_, 'a, H>) {
+        self.call(index, around, |_, _| ());
+    }
+
+    /// Calls `handler` on the operation in slot `index` if it runs, which is then polled by [`Self::follow`]. `None` if it
+    /// does not run.
+    #[inline]
+    pub fn tell<R>(
+        &mut self,
+        index: u8,
+        around: &mut Surroundings<'_, 'a, H>,
+        handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R,
+    ) -> Option<R> {
+        let Ops { slots, agenda } = self;
+        let op = running(slots, index)?;
+        let before = op.wants_progress.then_some(op.progress);
+        let result = handler(&mut op.client, &mut around.cx(index, &mut op.progress, &mut op.detail));
+        if before.is_some_and(|before| before != op.progress) {
+            op.progress_news = true;
+            agenda.news = true;
+        }
+        op.told = true;
+        Some(result)
+    }
+
+    /// Polls the operations that were told something.
+    pub fn follow(&mut self, around: &mut Surroundings<'_, 'a, H>) {
+        for index in 0..self.used() {
+            if let Some((_, op)) = self.slots.at_mut(usize::from(index))
+                && core::mem::take(&mut op.told)
+            {
+                self.poll(index, around);
+            }
+        }
+    }
+
     /// Gives the operation in slot `index` a datagram that came whole, for the short way that some clients have. `false`:
     /// it is to go the long way.
     #[inline]
@@ -430,7 +471,7 @@ impl<'a, H: Host> Ops<'a, H> {
             let Step::Pending(at) = op.step else { continue };
             if all || op.due || now >= at {
                 op.due = false;
-                self.call(index as u8, around, |_, _| ());
+                self.poll(index as u8, around);
             } else {
                 self.agenda.next = self.agenda.next.min(at);
             }

@@ -98,7 +98,10 @@ impl Core {
         self.engine.set_now(now);
     }
 
-    /// Takes a frame of the driver's. Whether anything is to be told of it: what, is in `delivery`, which was empty.
+    /// Takes a frame of the driver's; [`Engine::follow`] is to be called next. Whether anything is to be told of it: what, is
+    /// in `delivery`, which was empty.
+    ///
+    /// [`Engine::follow`]: crate::client::engine::Engine::follow
     fn take(&mut self, net: &lace_stack, nic: NicId, frame: &lace_frame, delivery: &mut Delivery) -> bool {
         let (start, len) = (frame.data.cast::<u8>(), frame.len as usize);
         let at = start.addr();
@@ -120,7 +123,7 @@ impl Core {
         }
         // SAFETY: the driver lends `len` bytes until they are released, and leaves them unchanged until then.
         let bytes = unsafe { core::slice::from_raw_parts(start, len) };
-        let outcome = self.engine.receive(nic, bytes, RxFlags::from_bits_truncate(frame.flags));
+        let outcome = self.engine.take(nic, bytes, RxFlags::from_bits_truncate(frame.flags));
         if matches!(outcome.received, Received::Nothing) && outcome.hit.is_none() {
             return false;
         }
@@ -373,7 +376,12 @@ fn tell_news(net: &lace_stack) {
 /// Hands a frame to the stack at rest and makes the upcalls it leads to.
 pub(super) fn deliver(net: &lace_stack, nic: NicId, frame: &lace_frame) {
     let mut delivery = Delivery::NOTHING;
-    if net.access(|core| core.take(net, nic, frame, &mut delivery)) {
+    let tells = net.access(|core| {
+        let tells = core.take(net, nic, frame, &mut delivery);
+        core.engine.follow();
+        tells
+    });
+    if tells {
         delivery.make(net);
     }
 }
@@ -475,7 +483,9 @@ impl Core {
                     break;
                 }
                 taken += 1;
-                if self.take(net, nic, &frame, &mut round.delivery) || net.is_asked() {
+                let tells = self.take(net, nic, &frame, &mut round.delivery);
+                self.engine.follow();
+                if tells || net.is_asked() {
                     round.next(nics, given.saturating_add(taken), false);
                     round.stage = Stage::Lent(frame, calls);
                     return Some(Leave::Tell);

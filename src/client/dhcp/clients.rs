@@ -10,12 +10,14 @@ pub struct Clients<'a> {
     clients: &'a mut [Client],
     /// Clients from here on have nothing to do and nothing to tell.
     awake: usize,
+    /// One has heard something, and is to act.
+    pub(super) heard: bool,
 }
 
 impl<'a> Clients<'a> {
     /// Clients that have done nothing yet.
     pub fn new(clients: &'a mut [Client]) -> Self {
-        Clients { clients, awake: 0 }
+        Clients { clients, awake: 0, heard: false }
     }
 
     /// The client of the NIC with this index.

@@ -36,10 +36,17 @@ impl<'a, H: Host> Engine<'a, H> {
             let nic = NicId(index as u8);
             let news = self.with_dhcp(nic, |client, env| client.tick(env, wake).then_some(client.waiting()));
             if let Some(Some(Some(op))) = news {
-                self.call(op, |_, _| ());
+                self.poll(op);
             }
         }
         self.shared.dhcp.rest();
+    }
+
+    /// Lets the DHCP clients act that have heard something.
+    pub(crate) fn follow_dhcp(&mut self) {
+        if core::mem::take(&mut self.shared.dhcp.heard) {
+            self.tick_dhcp(false);
+        }
     }
 
     /// Calls `work` on the DHCP client of a NIC.
@@ -58,6 +65,8 @@ impl<'a, H: Host> Engine<'a, H> {
             self.stack.stats.count(Counter::DropUdpChecksum);
             return None;
         }
+        self.marked = true;
+        self.shared.dhcp.heard = true;
         let heard = self.with_dhcp(packet.nic, |c, env| (c.receive(env, packet.src, datagram.payload()), c.waiting()));
         heard.and_then(|(heard, op)| Some((op?, heard)))
     }
@@ -66,7 +75,7 @@ impl<'a, H: Host> Engine<'a, H> {
     #[cold]
     #[inline(never)]
     pub(crate) fn tell_heard(&mut self, op: u8, heard: Heard, message: &[u8]) {
-        self.call(op, |client, cx| {
+        self.tell(op, |client, cx| {
             if let Client::Dhcp(client) = client {
                 client.dhcp(cx, heard, message);
             }
@@ -81,7 +90,7 @@ impl<'a, H: Host> Engine<'a, H> {
             client.waiting()
         });
         if let Some(Some(op)) = op {
-            self.call(op, |_, _| ());
+            self.poll(op);
         }
     }
 

@@ -283,14 +283,14 @@ impl Client {
         wait.saturating_sub(spread) + Duration::from_micros(u64::from(chance))
     }
 
-    /// Asks the server of `offer` for what it offers.
+    /// Is to ask the server of `offer` for what it offers.
     fn select<H: Host>(&mut self, env: &mut Env<'_, '_, H>, offer: Terms) {
         let since = env.stack.now;
         self.enter(env, State::Requesting { offer, since });
-        self.transmit(env);
     }
 
-    /// Takes what came to port 68 of its interface, the checksum verified.
+    /// Takes what came to port 68 of its interface, the checksum verified. What follows is left to [`Self::tick`], which is to
+    /// be called next.
     pub fn receive<H: Host>(&mut self, env: &mut Env<'_, '_, H>, src: Ipv4Addr, payload: &[u8]) -> Heard {
         let Ok(message) = Message::parse(payload) else {
             env.stack.stats.count(Counter::DropDhcpMalformed);
@@ -462,9 +462,10 @@ impl Client {
         if self.config.probe {
             // The watch starts when the probe has left.
             self.enter(env, State::Probing { terms, until: Instant::NEVER });
-            self.step(env);
         } else {
-            self.bind(env, terms);
+            // Without a probe nothing was heard against it.
+            let until = env.stack.now;
+            self.enter(env, State::Probing { terms, until });
         }
         Ok(())
     }
@@ -527,7 +528,6 @@ impl Client {
         env.stack.host.log(LogEvent::DhcpBound, u64::from(env.nic.0), u64::from(terms.addr.to_bits()));
         if self.boot.wants_request() {
             self.enter(env, State::Booting);
-            self.transmit(env);
         } else {
             self.settle(env);
         }
