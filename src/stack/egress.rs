@@ -385,10 +385,23 @@ impl<'a, H: Host> Stack<'a, H> {
             return if fill.is_some() {
                 Err(TxError::TooBig(room))
             } else {
-                self.send_fragments(packet, hop, l4_len, room)
+                self.send_fragments(packet, &hop, l4_len, room)
             };
         }
-        let mac = self.next_hop_mac(&hop);
+        self.send_whole(packet, &hop, l4_len, fill)
+    }
+
+    /// Sends a packet that fits a frame.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    fn send_whole(
+        &mut self,
+        packet: &Packet<'_, H::Memory>,
+        hop: &Hop,
+        l4_len: usize,
+        fill: Option<(usize, &mut Fill<'_>)>,
+    ) -> Result<(), TxError> {
+        let mac = self.next_hop_mac(hop);
         let dst_mac = match mac {
             Ok(mac) => mac,
             Err(TxError::Resolving) if packet.queue && fill.is_none() && self.queue.has_slots() => Address([0; 6]),
@@ -398,15 +411,15 @@ impl<'a, H: Host> Stack<'a, H> {
         let iface = self.interfaces.get_mut(usize::from(hop.nic.0)).and_then(Option::as_mut);
         let iface = iface.ok_or(TxError::NetworkDown)?;
         let part = Part { len: l4_len, id, more: false, offset: 0 };
-        let headers = build_headers(iface, &hop, dst_mac, packet, part, l4_len);
+        let headers = build_headers(iface, hop, dst_mac, packet, part, l4_len);
         if mac.is_err() {
             let offload = iface.caps.contains(NicCaps::TX_L4_SUM);
-            let kept = keep(&mut self.queue, &mut self.stats, &hop, &headers, packet.body, offload, false);
+            let kept = keep(&mut self.queue, &mut self.stats, hop, &headers, packet.body, offload, false);
             return if kept { Ok(()) } else { Err(TxError::Resolving) };
         }
         let sent = match fill {
             None => transmit(packet.body, None, &headers, iface, &mut self.frames, hop.nic, packet.token),
-            Some((_, fill)) => transmit_filled(iface, &mut self.frames, &headers, hop.nic, body_len, fill),
+            Some((len, fill)) => transmit_filled(iface, &mut self.frames, &headers, hop.nic, len, fill),
         };
         let Err(error) = sent else {
             self.stats.count(Counter::TxFrames);
@@ -417,7 +430,7 @@ impl<'a, H: Host> Stack<'a, H> {
             self.blocked = true;
             if packet.queue && self.queue.has_room(hop.nic, hop.next) {
                 let offload = iface.caps.contains(NicCaps::TX_L4_SUM);
-                let kept = keep(&mut self.queue, &mut self.stats, &hop, &headers, packet.body, offload, true);
+                let kept = keep(&mut self.queue, &mut self.stats, hop, &headers, packet.body, offload, true);
                 return if kept { Ok(()) } else { sent };
             }
         }
@@ -446,7 +459,7 @@ impl<'a, H: Host> Stack<'a, H> {
     fn send_fragments(
         &mut self,
         packet: &Packet<'_, H::Memory>,
-        hop: Hop,
+        hop: &Hop,
         l4_len: usize,
         room: usize,
     ) -> Result<(), TxError> {
@@ -454,7 +467,7 @@ impl<'a, H: Host> Stack<'a, H> {
         if packet.dont_fragment || l4_len > usize::from(ipv4::MAX_PAYLOAD_LEN) || unit <= packet.header.bytes.len() {
             return Err(TxError::TooBig(room));
         }
-        let dst_mac = self.next_hop_mac(&hop)?;
+        let dst_mac = self.next_hop_mac(hop)?;
         let id = self.next_ident();
         let body_sum = sum_spans(packet.body)?;
         let mut offset = 0usize;
@@ -462,19 +475,34 @@ impl<'a, H: Host> Stack<'a, H> {
             let len = unit.min(l4_len.saturating_sub(offset));
             let end = offset.saturating_add(len);
             let part = Part { len, id, more: end < l4_len, offset: offset as u16 };
-            let iface = self.interfaces.get_mut(usize::from(hop.nic.0)).and_then(Option::as_mut);
-            let iface = iface.ok_or(TxError::NetworkDown)?;
-            let headers = build_headers(iface, &hop, dst_mac, packet, part, l4_len);
-            let from = offset.saturating_sub(packet.header.bytes.len());
-            let body_len = len.saturating_sub(headers.l4.bytes.len());
-            let spans = cut(packet.body, from, body_len).ok_or(TxError::Invalid)?;
-            let sent = transmit(&spans, Some(body_sum), &headers, iface, &mut self.frames, hop.nic, packet.token);
-            count_tx(&mut self.stats, &sent);
-            self.blocked |= sent == Err(TxError::Busy);
-            sent?;
+            self.send_fragment(packet, hop, dst_mac, part, l4_len, body_sum)?;
             offset = end;
         }
         Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_fragment(
+        &mut self,
+        packet: &Packet<'_, H::Memory>,
+        hop: &Hop,
+        dst_mac: Address,
+        part: Part,
+        l4_len: usize,
+        body_sum: Sum,
+    ) -> Result<(), TxError> {
+        let iface = self.interfaces.get_mut(usize::from(hop.nic.0)).and_then(Option::as_mut);
+        let iface = iface.ok_or(TxError::NetworkDown)?;
+        let headers = build_headers(iface, hop, dst_mac, packet, part, l4_len);
+        let from = usize::from(part.offset).saturating_sub(packet.header.bytes.len());
+        let body_len = part.len.saturating_sub(headers.l4.bytes.len());
+        let mut spans = heapless::Vec::new();
+        cut(&mut spans, packet.body, from, body_len).ok_or(TxError::Invalid)?;
+        let sent = transmit(&spans, Some(body_sum), &headers, iface, &mut self.frames, hop.nic, packet.token);
+        count_tx(&mut self.stats, &sent);
+        self.blocked |= sent == Err(TxError::Busy);
+        sent
     }
 
     /// Sends a frame whose bytes are all given, Ethernet header included; padded to the minimum.
@@ -598,9 +626,13 @@ struct Part {
     offset: u16,
 }
 
-/// The `len` bytes from `start` of what `spans` hold. `None`: they lie in more pieces than a frame can have.
-fn cut<'s, M>(spans: &[Span<'s, M>], mut start: usize, mut len: usize) -> Option<heapless::Vec<Span<'s, M>, MAX_BODY>> {
-    let mut out = heapless::Vec::new();
+/// The `len` bytes from `start` of what `spans` hold, to `out`. `None`: they lie in more pieces than a frame can have.
+fn cut<'s, M>(
+    out: &mut heapless::Vec<Span<'s, M>, MAX_BODY>,
+    spans: &[Span<'s, M>],
+    mut start: usize,
+    mut len: usize,
+) -> Option<()> {
     for span in spans {
         let own = span_len(span);
         if start >= own {
@@ -619,7 +651,7 @@ fn cut<'s, M>(spans: &[Span<'s, M>], mut start: usize, mut len: usize) -> Option
         start = 0;
         len = len.saturating_sub(n);
     }
-    Some(out)
+    Some(())
 }
 
 /// Writes a body into a frame and returns its sum.
@@ -688,10 +720,31 @@ pub(super) fn send_gathered<N: Nic>(
     token: Token,
 ) -> Result<(), TxError> {
     let padding = PADDING.get(..pad).unwrap_or(&[]);
-    if !iface.caps.contains(NicCaps::ASYNC) {
-        let spans = gather(head, body, padding)?;
-        return iface.nic.send(&spans, token).map_err(TxError::from);
+    if iface.caps.contains(NicCaps::ASYNC) {
+        return send_kept(iface, frames, nic, head, body, padding, token);
     }
+    let mut spans = Spans::new();
+    push(&mut spans, Span::Bytes(head))?;
+    for span in body {
+        push(&mut spans, *span)?;
+    }
+    if !padding.is_empty() {
+        push(&mut spans, Span::Bytes(padding))?;
+    }
+    iface.nic.send(&spans, token).map_err(TxError::from)
+}
+
+/// The same for an asynchronous NIC.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
+fn send_kept<N: Nic>(
+    iface: &mut Interface<N>,
+    frames: &mut TxFrames<'_>,
+    nic: NicId,
+    head: &[u8],
+    body: &[Span<'_, N::Memory>],
+    padding: &[u8],
+    token: Token,
+) -> Result<(), TxError> {
     let (slot, own_token) = frames.claim(nic, token).ok_or(TxError::Busy)?;
     let sent = gather_kept(iface, slot, head, body, padding, own_token);
     if sent.is_err() {
@@ -712,10 +765,11 @@ fn gather_kept<N: Nic>(
 ) -> Result<(), TxError> {
     let (head, mut rest) = slot.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
     head.copy_from_slice(headers);
-    let mut kept: heapless::Vec<Span<'_, N::Memory>, MAX_BODY> = heapless::Vec::new();
+    let mut spans = Spans::new();
+    push(&mut spans, Span::Bytes(head))?;
     for span in body {
         let span = match *span {
-            Span::Memory { memory, at, len } => Span::Memory { memory, at, len },
+            lent @ Span::Memory { .. } => lent,
             Span::Bytes(bytes) => {
                 let (own, more) = rest.split_at_mut_checked(bytes.len()).ok_or(TxError::Invalid)?;
                 own.copy_from_slice(bytes);
@@ -723,19 +777,17 @@ fn gather_kept<N: Nic>(
                 Span::Bytes(own)
             }
         };
-        kept.push(span).map_err(|_| TxError::Invalid)?;
+        push(&mut spans, span)?;
     }
-    let spans = gather(head, &kept, padding)?;
+    if !padding.is_empty() {
+        push(&mut spans, Span::Bytes(padding))?;
+    }
     iface.nic.send(&spans, token).map_err(TxError::from)
 }
 
-fn gather<'s, M: Memory>(head: &'s [u8], body: &[Span<'s, M>], padding: &'s [u8]) -> Result<Spans<'s, M>, TxError> {
-    let mut spans = Spans::new();
-    let mut fits = spans.push(Span::Bytes(head)).is_ok() && spans.extend_from_slice(body).is_ok();
-    if !padding.is_empty() {
-        fits = fits && spans.push(Span::Bytes(padding)).is_ok();
-    }
-    if fits { Ok(spans) } else { Err(TxError::Invalid) }
+#[inline]
+fn push<'s, M>(spans: &mut Spans<'s, M>, span: Span<'s, M>) -> Result<(), TxError> {
+    spans.push(span).map_err(|_| TxError::Invalid)
 }
 
 /// Has `fill` write a frame of `len` bytes into the NIC's own buffer, or into a frame of the stack's where the NIC has

@@ -130,7 +130,7 @@ bitflags::bitflags! {
 }
 
 /// A piece of a frame to send.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub enum Span<'s, M> {
     /// Bytes of the stack's own.
     Bytes(&'s [u8]),
@@ -144,6 +144,15 @@ pub enum Span<'s, M> {
         len: usize,
     },
 }
+
+// Derived, these would want the memory itself to be copied.
+impl<M> Clone for Span<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Span<'_, M> {}
 
 /// Names a frame given to an asynchronous NIC until it is done with it; 0 where nothing waits for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

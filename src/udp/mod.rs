@@ -349,11 +349,18 @@ impl<'a> Udp<'a> {
     ) -> core::result::Result<(), TxError> {
         let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
         send(stack, socket, dst, body, queue)?;
+        self.remember(stack, key, dst);
+        Ok(())
+    }
+
+    /// Finds the way of what was sent, where a second one goes.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn remember<H: Host>(&mut self, stack: &mut Stack<'_, H>, key: Key, dst: Endpoint) {
+        let Some(socket) = self.sockets.get(key) else { return };
         let again = self.sent.as_ref().is_some_and(|last| (last.socket, last.dst) == (key, dst));
         let way = if again { way_of(stack, socket, dst) } else { None };
         let way = way.map(|way| (way, self.changes));
         self.sent = Some(Sent { socket: key, dst, way });
-        Ok(())
     }
 
     /// Sends a datagram whose payload, `len` bytes, is written by `fill`: see [`Stack::send_filled`].

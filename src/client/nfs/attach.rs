@@ -188,29 +188,26 @@ impl<H: Host> Attach<H> {
 
     // Out of line, as in `Query`: what makes a call is not to lie under what waits for names and channels.
     #[inline(never)]
-    fn call(&self, xid: u32) -> Result<Arguments<'_>, Error> {
-        let getport = |program, version, tcp| {
+    fn call<'t>(&'t self, xid: u32, out: &mut Arguments<'t>) -> Result<(), Error> {
+        let getport = |program, version, tcp, out: &mut Arguments<'_>| {
             let protocol = if tcp { IPPROTO_TCP } else { IPPROTO_UDP };
             let auth = User { nobody: true, ..User::default() }.auth();
             let (map, number) = (portmap::PROGRAM, portmap::GETPORT);
             let call = Call { xid, program: map, version: portmap::VERSION, procedure: number, auth };
-            Arguments::new(&call, None, |e| GetPort { program, version, protocol }.emit(e))
+            out.set(&call, None, |e| GetPort { program, version, protocol }.emit(e))
         };
         let auth = self.user.auth();
-        let mountd = |procedure, path| {
-            let call = Call { xid, program: mount::PROGRAM, version: mount::VERSION, procedure, auth };
-            Arguments::new(&call, path, |_| Ok(()))
+        let (map, nfs) = ((mount::PROGRAM, mount::VERSION), (nfs3::PROGRAM, nfs3::VERSION));
+        let (procedure, path) = match (self.phase, &self.what) {
+            (Phase::MountPort, _) => return getport(map.0, map.1, self.over_tcp.mount, out),
+            (Phase::NfsPort, _) => return getport(nfs.0, nfs.1, self.over_tcp.nfs, out),
+            (Phase::Info, _) => return walk::request(xid, &Args::FsInfo(self.root), self.user, out),
+            (_, What::Mount(path)) => (mount::procedure::MNT, Some(path.as_ref())),
+            (_, What::Unmount(path)) => (mount::procedure::UMNT, Some(path.as_ref())),
+            (_, What::Exports(_)) => (mount::procedure::EXPORT, None),
         };
-        match self.phase {
-            Phase::MountPort => getport(mount::PROGRAM, mount::VERSION, self.over_tcp.mount),
-            Phase::NfsPort => getport(nfs3::PROGRAM, nfs3::VERSION, self.over_tcp.nfs),
-            Phase::Info => walk::request(xid, &Args::FsInfo(self.root), self.user),
-            _ => match &self.what {
-                What::Mount(path) => mountd(mount::procedure::MNT, Some(path.as_ref())),
-                What::Unmount(path) => mountd(mount::procedure::UMNT, Some(path.as_ref())),
-                What::Exports(_) => mountd(mount::procedure::EXPORT, None),
-            },
-        }
+        let call = Call { xid, program: mount::PROGRAM, version: mount::VERSION, procedure, auth };
+        out.set(&call, path, |_| Ok(()))
     }
 
     fn end(&mut self, result: u64) -> Result<(), Error> {
@@ -399,7 +396,7 @@ impl<H: Host> Work<H> for Attach<H> {
             _ => self.over_tcp.map,
         };
         room.job.caller.channel.set_stream(stream);
-        room.job.caller.poll(&mut room.net, self.endpoint(), |xid| self.call(xid))
+        room.job.caller.poll(&mut room.net, self.endpoint(), &mut |xid, out| self.call(xid, out))
     }
 
     fn take(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Result<(), Error> {

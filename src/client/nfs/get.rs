@@ -7,7 +7,7 @@ use super::walk::request;
 use super::{JobState, Mount, Room, Seat, Transport, Tuning, Work, check_path, refused};
 use crate::client::engine::Shared;
 use crate::client::operation::{Cx, Datagram, Operation, Step};
-use crate::client::rpc::channel;
+use crate::client::rpc::channel::{self, Arguments};
 use crate::client::rpc::{Incoming, MAX_MALFORMED, Net, REPLY_HEADER, note_refusal};
 use crate::stack::icmp::IcmpError;
 use crate::stack::landing::{Flow, KEPT_HEADER, Place, Spot};
@@ -260,7 +260,7 @@ impl<H: Host> Get<H> {
             self.drain(room)?;
         }
         let to = self.mount.endpoint();
-        let JobState { pipeline, caller, kept, walk, servers, .. } = &mut *room.job;
+        let JobState { pipeline, caller, kept, servers, .. } = &mut *room.job;
         let is_ring = matches!(self.dest, Dest::Ring { .. });
         if !is_ring && pipeline.is_complete() && kept.pieces.is_empty() {
             let size = pipeline.size();
@@ -307,7 +307,16 @@ impl<H: Host> Get<H> {
             return Ok(next);
         }
         pipeline.on_line(caller.channel.number());
+        self.send(room, next)
+    }
+
+    /// Sends what may be in flight; when to ask next, `next` at latest.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn send(&mut self, room: &mut Room<'_, '_, H>, mut next: Instant) -> Result<Instant, Error> {
+        let (now, to) = (room.net.now(), self.mount.endpoint());
+        let JobState { pipeline, caller, walk, .. } = &mut *room.job;
         let only = self.only_next.then_some(self.delivered);
+        let mut call = Arguments::new();
         // Each turn sends one, and there are no more.
         for _ in 0..DEPTH {
             if pipeline.in_flight() >= pipeline.window() {
@@ -316,7 +325,7 @@ impl<H: Host> Get<H> {
             let Some((index, read)) = pipeline.pick(only) else { break };
             let xid = if read.tries > 0 { read.xid } else { fresh(&mut room.net, pipeline) };
             let args = Args::Read { file: walk.end(), offset: read.offset, count: read.asked };
-            let call = request(xid, &args, self.mount.user)?;
+            request(xid, &args, self.mount.user, &mut call)?;
             let result = caller.channel.send(&mut room.net, to, &call);
             if let Some(again) = caller.silence.sent(now, result)? {
                 next = next.min(again);
@@ -623,7 +632,7 @@ impl<H: Host> Work<H> for Get<H> {
         }
         let (path, user) = (self.path.as_ref(), self.mount.user);
         let JobState { caller, walk, .. } = &mut *room.job;
-        caller.poll(&mut room.net, self.mount.endpoint(), |xid| walk.call(path, xid, user))
+        caller.poll(&mut room.net, self.mount.endpoint(), &mut |xid, out| walk.call(path, xid, user, out))
     }
 
     fn take(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Result<(), Error> {

@@ -340,19 +340,38 @@ trait Work<H: Host> {
 /// [`Operation::poll`] of an operation that works in a job.
 fn poll<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>) -> Step {
     if work.seat().done.is_none() && work.seat().job.is_none() {
-        match work.seat().sit(cx) {
-            Ok(()) => {
-                if let Some(mut room) = work.seat().room(cx) {
-                    work.begin(&mut room);
-                }
-            }
-            Err(why) => work.seat().done = Some(Err(why)),
-        }
+        begin(work, cx);
     }
     #[cfg(feature = "tcp")]
     if let Err(why) = stream::pump(work, cx) {
         fail(work, cx, why);
     }
+    let next = steps(work, cx);
+    match work.seat().done {
+        Some(result) => {
+            work.seat().leave(cx);
+            Step::Done(result)
+        }
+        None => Step::Pending(next),
+    }
+}
+
+/// Takes a job. Out of line as what follows: what is done once is not to have room in the frame of what is done each time.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
+fn begin<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>) {
+    match work.seat().sit(cx) {
+        Ok(()) => {
+            if let Some(mut room) = work.seat().room(cx) {
+                work.begin(&mut room);
+            }
+        }
+        Err(why) => work.seat().done = Some(Err(why)),
+    }
+}
+
+/// Does what is due; when to ask next.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
+fn steps<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>) -> Instant {
     let mut next = Instant::NEVER;
     // Twice where there is another way.
     for _ in 0..2 {
@@ -369,16 +388,11 @@ fn poll<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>) -> Step {
             Err(why) => work.seat().done = Some(Err(why)),
         }
     }
-    match work.seat().done {
-        Some(result) => {
-            work.seat().leave(cx);
-            Step::Done(result)
-        }
-        None => Step::Pending(next),
-    }
+    next
 }
 
 /// Ends an operation with an error, unless there is another way.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
 fn fail<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>, why: Error) {
     let Some(mut room) = work.seat().room(cx) else { return };
     if !work.recover(&mut room, why) {

@@ -207,9 +207,9 @@ impl<H: Host> Query<H> {
     }
 
     #[inline(never)]
-    fn call<'t>(&'t self, walk: &'t Walk, xid: u32) -> Result<Arguments<'t>, Error> {
+    fn call<'t>(&'t self, walk: &'t Walk, xid: u32, out: &mut Arguments<'t>) -> Result<(), Error> {
         if !self.found {
-            return walk.call(self.path.as_ref(), xid, self.mount.user);
+            return walk.call(self.path.as_ref(), xid, self.mount.user, out);
         }
         let file = walk.end();
         let args = match &self.what {
@@ -228,7 +228,7 @@ impl<H: Host> Query<H> {
                 Args::ReadDir { dir: file, cookie: *cookie, verifier: *verifier, count: *part }
             }
         };
-        request(xid, &args, self.mount.user)
+        request(xid, &args, self.mount.user, out)
     }
 
     /// A reply was fed to the sink: goes on, ends, or waits until the sink takes the rest.
@@ -431,7 +431,7 @@ impl<H: Host> Work<H> for Query<H> {
         }
         self.plan(room)?;
         let JobState { caller, walk, .. } = &mut *room.job;
-        caller.poll(&mut room.net, self.mount.endpoint(), |xid| self.call(walk, xid))
+        caller.poll(&mut room.net, self.mount.endpoint(), &mut |xid, out| self.call(walk, xid, out))
     }
 
     fn take(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Result<(), Error> {

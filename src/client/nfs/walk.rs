@@ -165,20 +165,20 @@ impl Walk {
     ///
     /// # Errors
     /// [`Error::NameTooLong`]: a component of a link is longer than 255 bytes.
-    pub fn call<'t>(&'t self, path: &'t [u8], xid: u32, user: User) -> Result<Arguments<'t>, Error> {
+    pub fn call<'t>(&'t self, path: &'t [u8], xid: u32, user: User, out: &mut Arguments<'t>) -> Result<(), Error> {
         match self.step {
             Step::Lookup { in_link, start, len, .. } => {
                 let text = if in_link { self.link() } else { path };
                 let name = text.get(usize::from(start)..).and_then(|t| t.get(..usize::from(len))).unwrap_or(&[]);
-                let call = header(xid, nfs3::procedure::LOOKUP, user);
-                Arguments::new(&call, Some(name), |e| self.at.emit(e))
+                lookup(xid, &self.at, name, user, out)
             }
-            Step::Follow => request(xid, &Args::ReadLink(self.found), user),
-            _ => request(xid, &Args::GetAttr(self.found), user),
+            Step::Follow => request(xid, &Args::ReadLink(self.found), user, out),
+            _ => request(xid, &Args::GetAttr(self.found), user, out),
         }
     }
 
-    /// Takes the results of the call that was due.
+    /// Takes the results of the call that was due. Out of line, for each call what it needs: the results of one are not to
+    /// have room in the frame of another.
     ///
     /// # Errors
     /// They do not parse: they are to be discarded.
@@ -188,37 +188,59 @@ impl Walk {
         export: &[u8],
         d: &mut Decoder<'_>,
     ) -> crate::wire::Result<Outcome<Result<(), Error>>> {
-        Ok(match self.step {
-            Step::Lookup { in_link, start, len, last, slash } => match Found::parse(d)? {
-                Err(status) => Err(status),
-                Ok(found) => {
-                    let text = if in_link { self.link() } else { path };
-                    let up = text.get(usize::from(start)..).is_some_and(|t| t.starts_with(b"..")) && len == 2;
-                    self.depth = if up { self.depth.saturating_sub(1) } else { self.depth.saturating_add(1) };
-                    self.found = found.file;
-                    match found.attributes {
-                        Some(attributes) => Ok(self.reach(attributes, last, slash)),
-                        None => {
-                            self.step = Step::Ask { last, slash };
-                            Ok(Ok(()))
-                        }
-                    }
-                }
-            },
-            Step::Ask { last, slash } => match nfs3::parse_getattr(d)? {
-                Err(status) => Err(status),
-                Ok(attributes) => Ok(self.reach(attributes, last, slash)),
-            },
-            Step::Follow => match Link::parse(d)? {
+        match self.step {
+            Step::Lookup { in_link, start, len, last, slash } => {
+                let text = if in_link { self.link() } else { path };
+                let up = text.get(usize::from(start)..).is_some_and(|t| t.starts_with(b"..")) && len == 2;
+                self.take_found(d, up, last, slash)
+            }
+            Step::Ask { last, slash } => self.take_attributes(d, last, slash),
+            Step::Follow => Ok(match Link::parse(d)? {
                 Err(status) => Err(status),
                 Ok(link) => Ok(self.turn(export, link.path)),
-            },
-            Step::Next | Step::Done => Ok(Ok(())),
+            }),
+            Step::Next | Step::Done => Ok(Ok(Ok(()))),
+        }
+    }
+
+    #[inline(never)]
+    fn take_found(
+        &mut self,
+        d: &mut Decoder<'_>,
+        up: bool,
+        last: bool,
+        slash: bool,
+    ) -> crate::wire::Result<Outcome<Result<(), Error>>> {
+        let found = match Found::parse(d)? {
+            Ok(found) => found,
+            Err(status) => return Ok(Err(status)),
+        };
+        self.depth = if up { self.depth.saturating_sub(1) } else { self.depth.saturating_add(1) };
+        self.found = found.file;
+        Ok(Ok(match &found.attributes {
+            Some(attributes) => self.reach(attributes, last, slash),
+            None => {
+                self.step = Step::Ask { last, slash };
+                Ok(())
+            }
+        }))
+    }
+
+    #[inline(never)]
+    fn take_attributes(
+        &mut self,
+        d: &mut Decoder<'_>,
+        last: bool,
+        slash: bool,
+    ) -> crate::wire::Result<Outcome<Result<(), Error>>> {
+        Ok(match nfs3::parse_getattr(d)? {
+            Err(status) => Err(status),
+            Ok(attributes) => Ok(self.reach(&attributes, last, slash)),
         })
     }
 
     /// Something was found with these attributes.
-    fn reach(&mut self, attributes: Attributes, last: bool, slash: bool) -> Result<(), Error> {
+    fn reach(&mut self, attributes: &Attributes, last: bool, slash: bool) -> Result<(), Error> {
         if attributes.kind == FileType::Symlink && (!last || slash || self.follow) {
             // The link itself is no step down.
             self.depth = self.depth.saturating_sub(1);
@@ -233,7 +255,7 @@ impl Walk {
             return Err(Error::NotDirectory);
         }
         self.at = self.found;
-        self.attributes = Some(attributes);
+        self.attributes = Some(*attributes);
         self.step = if last { Step::Done } else { Step::Next };
         Ok(())
     }
@@ -280,6 +302,12 @@ fn header(xid: u32, procedure: u32, user: User) -> Call<'static> {
 ///
 /// # Errors
 /// [`Error::Invalid`]: never, unless arguments are longer than they can be.
-pub fn request(xid: u32, args: &Args<'_>, user: User) -> Result<Arguments<'static>, Error> {
-    Arguments::new(&header(xid, args.procedure(), user), None, |e| args.emit(e))
+#[inline(never)]
+pub fn request(xid: u32, args: &Args<'_>, user: User, out: &mut Arguments<'_>) -> Result<(), Error> {
+    out.set(&header(xid, args.procedure(), user), None, |e| args.emit(e))
+}
+
+#[inline(never)]
+fn lookup<'t>(xid: u32, dir: &FileHandle, name: &'t [u8], user: User, out: &mut Arguments<'t>) -> Result<(), Error> {
+    out.set(&header(xid, nfs3::procedure::LOOKUP, user), Some(name), |e| dir.emit(e))
 }

@@ -136,6 +136,9 @@ impl Silence {
     }
 }
 
+/// Makes the call with a transaction number.
+pub type Build<'b, 't> = dyn FnMut(u32, &mut Arguments<'t>) -> Result<(), Error> + 'b;
+
 /// The call that waits for its reply.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -225,7 +228,7 @@ impl Caller {
         &mut self,
         net: &mut Net<'_, '_, H>,
         to: Endpoint,
-        build: impl FnOnce(u32) -> Result<Arguments<'t>, Error>,
+        build: &mut Build<'_, 't>,
     ) -> Result<Instant, Error> {
         let now = net.now();
         let end = self.silence.check(now)?;
@@ -251,10 +254,12 @@ impl Caller {
         if now < waiting.deadline {
             return Ok(waiting.deadline.min(end));
         }
-        let result = self.channel.send(net, to, &build(waiting.xid)?);
+        let xid = waiting.xid;
+        let result = self.send(net, to, xid, build)?;
         if let Some(again) = self.silence.sent(now, result)? {
             return Ok(again.min(end));
         }
+        let Some(waiting) = &mut self.waiting else { return Ok(end) };
         if waiting.tries > 0 {
             net.stack.stats.count(Counter::RpcRetransmit);
             self.rtt.back_off();
@@ -264,6 +269,20 @@ impl Caller {
         // Over TCP nothing is lost but whole connections.
         waiting.deadline = if self.channel.is_stream() { Instant::NEVER } else { now + self.rtt.timer() };
         Ok(waiting.deadline.min(end))
+    }
+
+    /// Sends a call: what came of that. The call lies in this frame alone.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn send<'t, H: Host>(
+        &mut self,
+        net: &mut Net<'_, '_, H>,
+        to: Endpoint,
+        xid: u32,
+        build: &mut Build<'_, 't>,
+    ) -> Result<Result<(), TxError>, Error> {
+        let mut call = Arguments::new();
+        build(xid, &mut call)?;
+        Ok(self.channel.send(net, to, &call))
     }
 
     /// Takes a reply of `from`: what `parse` reads of the results if it is the reply to the call that waits, which then waits no
@@ -279,34 +298,62 @@ impl Caller {
         payload: &'d [u8],
         parse: impl FnOnce(&mut Decoder<'d>) -> crate::wire::Result<T>,
     ) -> Option<Result<T, Error>> {
-        let now = net.now();
+        let mut d = match self.open(net, from, payload)? {
+            Ok(d) => d,
+            Err(why) => return Some(Err(why)),
+        };
+        match parse(&mut d) {
+            Ok(value) => {
+                self.answered(net);
+                Some(Ok(value))
+            }
+            Err(_) => self.malformed(net).map(Err),
+        }
+    }
+
+    /// The results in a reply to the call that waits.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn open<'d, H: Host>(
+        &mut self,
+        net: &mut Net<'_, '_, H>,
+        from: Ipv4Addr,
+        payload: &'d [u8],
+    ) -> Option<Result<Decoder<'d>, Error>> {
         let reply = super::channel::parse(net, payload)?;
         let xid = match &reply {
             Ok(reply) => reply.xid,
             Err(xid) => *xid,
         };
-        let Some(waiting) = self.waiting.filter(|w| w.xid == xid && w.tries > 0) else {
+        if self.waiting.is_none_or(|w| w.xid != xid || w.tries == 0) {
             net.stack.stats.count(Counter::DropRpcStale);
             return None;
-        };
+        }
         let Ok(reply) = reply else { return self.malformed(net).map(Err) };
-        let result = match reply.body {
-            Body::Success(mut d) => match parse(&mut d) {
-                Ok(value) => Ok(value),
-                Err(_) => return self.malformed(net).map(Err),
-            },
-            body => Err(note_refusal(net.detail, from, &body).unwrap_or(Error::Protocol)),
-        };
-        if waiting.tries == 1 {
+        match reply.body {
+            Body::Success(d) => Some(Ok(d)),
+            body => {
+                let why = note_refusal(net.detail, from, &body).unwrap_or(Error::Protocol);
+                self.answered(net);
+                Some(Err(why))
+            }
+        }
+    }
+
+    /// The call that waited has its reply.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn answered<H: Host>(&mut self, net: &Net<'_, '_, H>) {
+        let now = net.now();
+        if let Some(waiting) = self.waiting.take()
+            && waiting.tries == 1
+        {
             self.rtt.sample(waiting.sent, now);
         }
         self.rtt.relax();
         self.channel.heard();
         self.silence.broken(now);
-        self.waiting = None;
-        Some(result)
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn malformed<H: Host>(&mut self, net: &mut Net<'_, '_, H>) -> Option<Error> {
         net.stack.stats.count(Counter::DropRpcMalformed);
         let waiting = self.waiting.as_mut()?;

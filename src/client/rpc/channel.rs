@@ -36,17 +36,22 @@ pub struct Arguments<'t> {
 }
 
 impl<'t> Arguments<'t> {
-    /// A call with these arguments, after which `text` follows as opaque data.
+    /// No call yet. It is made where it lies: it is large for a machine with 2 KiB of stack.
+    pub const fn new() -> Self {
+        Arguments { buffer: [0; CALL_HEADER + ARGUMENTS], len: 0, text: None }
+    }
+
+    /// Makes it a call with these arguments, after which `text` follows as opaque data.
     ///
     /// # Errors
     /// [`Error::Invalid`] if they are longer than any call's.
-    pub fn new(
+    pub fn set(
+        &mut self,
         call: &Call<'_>,
         text: Option<&'t [u8]>,
         emit: impl FnOnce(&mut Encoder<'_>) -> crate::wire::Result<()>,
-    ) -> Result<Self, Error> {
-        let mut buffer = [0; CALL_HEADER + ARGUMENTS];
-        let mut e = Encoder::new(&mut buffer);
+    ) -> Result<(), Error> {
+        let mut e = Encoder::new(&mut self.buffer);
         let build = || {
             call.emit(&mut e)?;
             emit(&mut e)?;
@@ -56,8 +61,15 @@ impl<'t> Arguments<'t> {
             }
         };
         build().map_err(|_| Error::Invalid)?;
-        let len = e.len();
-        Ok(Arguments { buffer, len, text })
+        self.len = e.len();
+        self.text = text;
+        Ok(())
+    }
+}
+
+impl Default for Arguments<'_> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
