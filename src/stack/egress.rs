@@ -3,6 +3,7 @@
 
 use super::Stack;
 use super::frames::{TxFrames, WaitQueue};
+pub(super) use super::gather::send_gathered;
 use super::interface::{Interface, NicId};
 use super::neighbour::Lookup;
 use super::stats::{Counter, Stats};
@@ -18,8 +19,6 @@ pub const MAX_L4: usize = 60;
 pub const MAX_HEADERS: usize = TAGGED_HEADER_LEN + ipv4::HEADER_LEN + MAX_L4;
 /// Most spans a frame's body is made of.
 pub const MAX_BODY: usize = 4;
-
-static PADDING: [u8; MIN_FRAME_LEN] = [0; MIN_FRAME_LEN];
 
 /// Why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -673,8 +672,6 @@ fn transmit_filled<N: Nic>(
     })
 }
 
-type Spans<'s, M> = heapless::Vec<Span<'s, M>, { MAX_BODY + 2 }>;
-
 /// Sends a frame of `headers` and `body`. `sum`: what the checksum covers behind the transport header, where that is more
 /// than this frame carries.
 fn transmit<N: Nic>(
@@ -707,87 +704,6 @@ fn transmit<N: Nic>(
     let head = head.get_mut(..headers.len()).ok_or(TxError::Invalid)?;
     headers.write(head, sum, offload).ok_or(TxError::Invalid)?;
     send_gathered(iface, frames, nic, head, body, MIN_FRAME_LEN.saturating_sub(len), token)
-}
-
-/// Hands a frame to a gathering NIC as spans: `head`, the body, and `pad` zeros.
-pub(super) fn send_gathered<N: Nic>(
-    iface: &mut Interface<N>,
-    frames: &mut TxFrames<'_>,
-    nic: NicId,
-    head: &[u8],
-    body: &[Span<'_, N::Memory>],
-    pad: usize,
-    token: Token,
-) -> Result<(), TxError> {
-    let padding = PADDING.get(..pad).unwrap_or(&[]);
-    if iface.caps.contains(NicCaps::ASYNC) {
-        return send_kept(iface, frames, nic, head, body, padding, token);
-    }
-    let mut spans = Spans::new();
-    push(&mut spans, Span::Bytes(head))?;
-    for span in body {
-        push(&mut spans, *span)?;
-    }
-    if !padding.is_empty() {
-        push(&mut spans, Span::Bytes(padding))?;
-    }
-    iface.nic.send(&spans, token).map_err(TxError::from)
-}
-
-/// The same for an asynchronous NIC.
-#[cfg_attr(target_pointer_width = "32", inline(never))]
-fn send_kept<N: Nic>(
-    iface: &mut Interface<N>,
-    frames: &mut TxFrames<'_>,
-    nic: NicId,
-    head: &[u8],
-    body: &[Span<'_, N::Memory>],
-    padding: &[u8],
-    token: Token,
-) -> Result<(), TxError> {
-    let (slot, own_token) = frames.claim(nic, token).ok_or(TxError::Busy)?;
-    let sent = gather_kept(iface, slot, head, body, padding, own_token);
-    if sent.is_err() {
-        frames.done(own_token);
-    }
-    sent
-}
-
-/// Gathers for an asynchronous NIC: the stack's own bytes must stay until the token is done, so they move to a frame
-/// slot; lent memory stays where it is.
-fn gather_kept<N: Nic>(
-    iface: &mut Interface<N>,
-    slot: &mut [u8],
-    headers: &[u8],
-    body: &[Span<'_, N::Memory>],
-    padding: &[u8],
-    token: Token,
-) -> Result<(), TxError> {
-    let (head, mut rest) = slot.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
-    head.copy_from_slice(headers);
-    let mut spans = Spans::new();
-    push(&mut spans, Span::Bytes(head))?;
-    for span in body {
-        let span = match *span {
-            lent @ Span::Memory { .. } => lent,
-            Span::Bytes(bytes) => {
-                let (own, more) = rest.split_at_mut_checked(bytes.len()).ok_or(TxError::Invalid)?;
-                own.copy_from_slice(bytes);
-                rest = more;
-                Span::Bytes(own)
-            }
-        };
-        push(&mut spans, span)?;
-    }
-    if !padding.is_empty() {
-        push(&mut spans, Span::Bytes(padding))?;
-    }
-    iface.nic.send(&spans, token).map_err(TxError::from)
-}
-
-#[inline]
-fn push<'s, M>(spans: &mut Spans<'s, M>, span: Span<'s, M>) -> Result<(), TxError> {
-    spans.push(span).map_err(|_| TxError::Invalid)
 }
 
 /// Has `fill` write a frame of `len` bytes into the NIC's own buffer, or into a frame of the stack's where the NIC has

@@ -17,6 +17,7 @@ pub mod coverage;
 pub mod egress;
 pub mod frames;
 pub mod front;
+mod gather;
 pub mod hooks;
 pub mod icmp;
 pub mod igmp;
