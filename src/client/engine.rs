@@ -328,6 +328,12 @@ impl<'a, H: Host> Engine<'a, H> {
         }
     }
 
+    /// Whether there is something to do in [`Self::follow`].
+    #[inline]
+    pub fn is_marked(&self) -> bool {
+        self.marked
+    }
+
     #[inline(never)]
     fn act(&mut self) {
         self.marked = false;

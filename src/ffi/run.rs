@@ -375,13 +375,15 @@ fn tell_news(net: &lace_stack) {
 
 /// Hands a frame to the stack at rest and makes the upcalls it leads to.
 pub(super) fn deliver(net: &lace_stack, nic: NicId, frame: &lace_frame) {
+    take_one(net, nic, frame);
+    net.access(|core| core.engine.follow());
+}
+
+/// Out of line: what follows from a frame is not to lie above what is to be told of it.
+#[inline(never)]
+fn take_one(net: &lace_stack, nic: NicId, frame: &lace_frame) {
     let mut delivery = Delivery::NOTHING;
-    let tells = net.access(|core| {
-        let tells = core.take(net, nic, frame, &mut delivery);
-        core.engine.follow();
-        tells
-    });
-    if tells {
+    if net.access(|core| core.take(net, nic, frame, &mut delivery)) {
         delivery.make(net);
     }
 }
@@ -395,8 +397,6 @@ struct Round {
     /// NICs in a row that had no more.
     idle: usize,
     stage: Stage,
-    /// Of the frame that was taken last.
-    delivery: Delivery,
 }
 
 /// Where a pass goes on.
@@ -438,7 +438,7 @@ enum Leave {
 
 impl Core {
     /// Goes on with a pass, as far as no upcall is to be made. `None`: it is over.
-    fn go_on(&mut self, net: &lace_stack, round: &mut Round) -> Option<Leave> {
+    fn go_on(&mut self, net: &lace_stack, round: &mut Round, delivery: &mut Delivery) -> Option<Leave> {
         let nics = net.nics.entries.len();
         let mut pushed = None;
         match core::mem::replace(&mut round.stage, Stage::Turn) {
@@ -483,9 +483,7 @@ impl Core {
                     break;
                 }
                 taken += 1;
-                let tells = self.take(net, nic, &frame, &mut round.delivery);
-                self.engine.follow();
-                if tells || net.is_asked() {
+                if self.take(net, nic, &frame, delivery) || self.engine.is_marked() || net.is_asked() {
                     round.next(nics, given.saturating_add(taken), false);
                     round.stage = Stage::Lent(frame, calls);
                     return Some(Leave::Tell);
@@ -494,11 +492,11 @@ impl Core {
             }
             round.next(nics, given.saturating_add(taken), empty);
         }
-        self.finish(net, round);
         None
     }
 
     /// Fires the timers at the end of a pass.
+    #[inline]
     fn finish(&mut self, net: &lace_stack, round: &Round) {
         self.turn = round.at;
         let empty = round.idle >= net.nics.entries.len();
@@ -527,8 +525,21 @@ impl Round {
 /// One pass, between `begin` and `end`. At most `budget` frames, but whatever a `pump` pushes at once.
 pub(super) fn pass(net: &lace_stack, budget: u32) -> Pass {
     let most = budget.max(1);
-    let mut round = Round { left: most, at: 0, idle: 0, stage: Stage::Begin, delivery: Delivery::NOTHING };
-    while let Some(leave) = net.access(|core| core.go_on(net, &mut round)) {
+    let mut round = Round { left: most, at: 0, idle: 0, stage: Stage::Begin };
+    // Clients act here, and not where frames are taken: that has a large frame of its own on the machine's stack.
+    while take_frames(net, &mut round) {
+        net.access(|core| core.engine.follow());
+    }
+    net.access(|core| core.finish(net, &round));
+    tell(net);
+    Pass { frames: most.saturating_sub(round.left), empty: round.idle >= net.nics.entries.len() }
+}
+
+/// Takes frames and makes the upcalls they lead to, until clients are to act. Whether there are more.
+#[inline(never)]
+fn take_frames(net: &lace_stack, round: &mut Round) -> bool {
+    let mut delivery = Delivery::NOTHING;
+    while let Some(leave) = net.access(|core| core.go_on(net, round, &mut delivery)) {
         match leave {
             Leave::Pump(ctx, pump) => {
                 let before = net.inputs.get();
@@ -537,13 +548,15 @@ pub(super) fn pass(net: &lace_stack, budget: u32) -> Pass {
                 round.stage = Stage::Pushed(net.inputs.get().wrapping_sub(before));
             }
             Leave::Tell => {
-                round.delivery.make(net);
-                round.delivery.clear();
+                delivery.make(net);
+                if net.access(|core| core.engine.is_marked()) {
+                    return true;
+                }
+                delivery.clear();
             }
         }
     }
-    tell(net);
-    Pass { frames: most.saturating_sub(round.left), empty: round.idle >= net.nics.entries.len() }
+    false
 }
 
 /// Microseconds until something is due.

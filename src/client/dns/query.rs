@@ -8,14 +8,13 @@ use crate::stack::egress::TxError;
 use crate::stack::icmp::IcmpError;
 use crate::stack::interface::is_host_address;
 use crate::stack::stats::Counter;
+use crate::storage::checksum::Sum;
 use crate::storage::error::Error;
-use crate::storage::host::{Endpoint, Host, Span};
+use crate::storage::host::{Endpoint, Host};
 use crate::storage::slots::Key;
 use crate::storage::time::{Duration, Instant};
 use crate::wire::cursor::Writer;
-use crate::wire::dns::{
-    CLASS_IN, Data, HEADER_LEN, Kind, MAX_NAME_LEN, Message, Name, PORT, Rcode, Section, put_query_header,
-};
+use crate::wire::dns::{CLASS_IN, Data, HEADER_LEN, Kind, Message, Name, PORT, Rcode, Section, put_query_header};
 use core::net::Ipv4Addr;
 
 /// Addresses kept of an answer.
@@ -263,15 +262,30 @@ impl Resolve {
         self.close(cx);
     }
 
-    fn send<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>, name: &[u8]) -> core::result::Result<(), TxError> {
+    /// Sends the query; it is written where it leaves from, and not in fragments: it has 271 bytes at most.
+    #[inline(never)]
+    fn send<H: Host>(&self, cx: &mut Cx<'_, '_, H>, name: &[u8]) -> core::result::Result<(), TxError> {
         let (Some(socket), Some(server)) = (self.socket, self.server) else { return Err(TxError::Invalid) };
-        let mut front = [0; HEADER_LEN];
-        let mut w = Writer::new(&mut front);
-        put_query_header(&mut w, self.id, false).map_err(|_| TxError::Invalid)?;
-        let mut question = [0; MAX_NAME_LEN + 4];
-        let mut w = Writer::new(&mut question);
-        self.put_question(&cx.shared.resolver, name, &mut w).ok_or(TxError::Invalid)?;
-        cx.send(socket, server, &[Span::Bytes(&front), Span::Bytes(w.finish())])
+        let resolver = &cx.shared.resolver;
+        let len = self.query_len(resolver, name).ok_or(TxError::Invalid)?;
+        cx.udp.send_filled(cx.stack, socket, server, len, &mut |out| {
+            let mut w = Writer::new(out);
+            put_query_header(&mut w, self.id, false).map_err(|_| TxError::Invalid)?;
+            self.put_question(resolver, name, &mut w).ok_or(TxError::Invalid)?;
+            Ok(Sum::of(w.finish()))
+        })
+    }
+
+    /// Bytes of the query for the name that is asked for now.
+    fn query_len(&self, resolver: &Resolver<'_>, name: &[u8]) -> Option<usize> {
+        let name = if self.aliased {
+            resolver.alias.as_ref()?.name.len()
+        } else {
+            // Lengths of labels take the places of the dots; the first and the root are beside that.
+            resolver.candidate(name, self.candidate)?.bytes().count().saturating_add(2)
+        };
+        // Type and class follow.
+        Some(name.saturating_add(HEADER_LEN + 4))
     }
 
     /// Appends the question for the name that is asked for now.
