@@ -1,6 +1,6 @@
 //! What is lost, and how fast to repair it: RACK and tail loss probes (RFC 8985) over the SACK scoreboard (RFC 6675),
-//! NewReno (RFC 6582) with peers that do not send SACK, proportional rate reduction (RFC 6937), limited transmit (RFC
-//! 3042), and taking back a timeout that was none (RFC 3522). Which bytes go into a segment is for `send`.
+//! NewReno (RFC 6582) with peers that do not send SACK, proportional rate reduction (RFC 6937, but for the least of two
+//! segments), limited transmit (RFC 3042), and taking back a timeout that was none (RFC 3522). Which bytes go into a segment is for `send`.
 
 use super::congestion::Congestion;
 use super::rtt::Rtt;
@@ -208,9 +208,8 @@ impl Recovery {
         self.duplicates == DUP_THRESHOLD && self.phase == Phase::Open
     }
 
-    /// Begins to repair what acknowledgements show to be lost.
-    pub fn begin(&mut self, congestion: &mut Congestion, una: Pos, nxt: Pos) {
-        let flight = nxt.since(una);
+    /// Begins to repair what acknowledgements show to be lost; `flight` bytes were out before they came.
+    pub fn begin(&mut self, congestion: &mut Congestion, flight: u64, nxt: Pos) {
         congestion.on_loss(u32::try_from(flight).unwrap_or(u32::MAX));
         self.phase = Phase::Repair(nxt);
         self.prr_delivered = 0;
@@ -305,6 +304,14 @@ impl Recovery {
         false
     }
 
+    /// Something was delivered: a probe that was sent in the midst of a repair has done what it was for, and the window has
+    /// come down already.
+    pub fn probe_in_repair_answered(&mut self) {
+        if matches!(self.phase, Phase::Repair(_)) {
+            self.probe = None;
+        }
+    }
+
     /// Bytes were acknowledged in order: without SACK, duplicates begin anew, and what they said is partly used up.
     pub fn advanced(&mut self, acked: u64, mss: u32) {
         self.duplicates = 0;
@@ -361,6 +368,9 @@ impl Recovery {
             // The first retransmission is not held back.
             send = send.max(mss);
         }
+        // Two segments may always be out, as many as the smallest threshold has: one alone, where nothing is missing any
+        // more, is acknowledged late, and if it is lost, nothing sent after it tells.
+        send = send.max(mss.saturating_mul(2).saturating_sub(pipe));
         congestion.set_window(u32::try_from(pipe.saturating_add(send)).unwrap_or(u32::MAX));
     }
 

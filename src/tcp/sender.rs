@@ -5,7 +5,7 @@ use super::congestion::Congestion;
 use super::options::Options;
 use super::recovery::{Delivered, Phase, Recovery};
 use super::rtt::Rtt;
-use super::scoreboard::Scoreboard;
+use super::scoreboard::{Mark, Range, Scoreboard};
 use super::seq::Pos;
 use super::source::SendQueue;
 use crate::storage::host::Host;
@@ -61,6 +61,8 @@ pub struct Sender<'a, H: Host> {
     pub limited: bool,
     /// Probes of a closed window are out: the retransmission timer rests.
     pub persisting: bool,
+    /// Bytes from SND.UNA to SND.NXT when something was last sent.
+    out: u64,
     /// Segments sent again.
     pub retransmits: u32,
     /// Acknowledgements that have come and were not taken in yet.
@@ -136,6 +138,7 @@ impl<'a, H: Host> Sender<'a, H> {
             timed: None,
             limited: false,
             persisting: false,
+            out: 0,
             retransmits: 0,
             heard: None,
         }
@@ -187,6 +190,12 @@ impl<'a, H: Host> Sender<'a, H> {
     #[inline]
     pub fn take_heard(&mut self) -> Option<Heard> {
         self.heard.take()
+    }
+
+    /// FlightSize where a loss is found (RFC 5681 §3.2): what was out before the acknowledgements came that show it. They may
+    /// have come together with others that leave next to nothing in flight.
+    fn flight(&self) -> u64 {
+        self.nxt.since(self.una).max(self.out)
     }
 
     /// Bytes in flight.
@@ -251,8 +260,8 @@ impl<'a, H: Host> Sender<'a, H> {
         let smallest = self.rtt.smallest();
         let passed = ack.echo.map(|(_, passed)| passed);
         let Sender { board, recovery, .. } = self;
-        let mut count = |range: &super::scoreboard::Range| {
-            if range.mark != super::scoreboard::Mark::Sacked {
+        let mut count = |range: &Range| {
+            if range.mark != Mark::Sacked {
                 delivered.bytes = delivered.bytes.saturating_add(range.bytes());
                 if !range.again {
                     delivered.rtt = now.since(range.time);
@@ -329,17 +338,38 @@ impl<'a, H: Host> Sender<'a, H> {
     }
 
     /// Sets the probe timer, where a probe may be sent and would come before the timeout (RFC 8985 §7.2).
+    ///
+    /// A probe is sent in the midst of a repair too, which RFC 8985 leaves to the timeout: where the last of what was sent
+    /// again is lost again, nothing that is delivered later shows it.
     #[inline]
     pub fn arm_probe(&mut self, now: Instant) {
         self.probe_at = Instant::NEVER;
-        if !self.sack || self.recovery.phase() != Phase::Open || self.recovery.is_probing() || self.board.sacked() > 0 {
+        if !self.sack || self.recovery.is_probing() {
             return;
         }
-        let one = self.nxt.since(self.una) <= u64::from(self.mss);
+        let mut one = self.nxt.since(self.una) <= u64::from(self.mss);
+        if self.recovery.phase() != Phase::Open || self.board.sacked() > 0 {
+            match self.probes_in_repair() {
+                Some(alone) => one = alone,
+                None => return,
+            }
+        }
         let at = now + Recovery::probe_timeout(&self.rtt, one);
         if at < self.rto_at {
             self.probe_at = at;
         }
+    }
+
+    /// Whether a probe is sent if nothing comes, and if so, whether the peer may take its time for an answer: it answers at
+    /// once while bytes are missing before others that it has (RFC 5681 §4.2).
+    #[cold]
+    #[inline(never)]
+    fn probes_in_repair(&self) -> Option<bool> {
+        let pipe = self.pipe();
+        // While the reordering timer runs, that comes first.
+        let repairs = matches!(self.recovery.phase(), Phase::Repair(_));
+        let probes = repairs && pipe > 0 && self.reorder_at == Instant::NEVER;
+        probes.then(|| self.board.sacked() == 0 && pipe <= u64::from(self.mss))
     }
 
     /// Finds losses and steers recovery, after an acknowledgement.
@@ -353,11 +383,15 @@ impl<'a, H: Host> Sender<'a, H> {
             self.board.forget_losses();
             self.congestion.undo(window, threshold);
         }
+        if delivered.bytes > 0 {
+            self.recovery.probe_in_repair_answered();
+        }
         let partial = delivered.acked > 0 && matches!(self.recovery.phase(), Phase::Repair(until) if self.una < until);
         self.recovery.end_if_done(&mut self.congestion, self.una);
         if self.recovery.probe_answered(self.una, delivered) && self.recovery.phase() == Phase::Open {
             // The probe repaired a loss: the window comes down as for any other (RFC 8985 §7.4.2).
-            self.recovery.begin(&mut self.congestion, self.una, self.nxt);
+            let flight = self.flight();
+            self.recovery.begin(&mut self.congestion, flight, self.nxt);
             self.congestion.set_window(self.congestion.threshold());
         }
         if self.sack {
@@ -374,10 +408,11 @@ impl<'a, H: Host> Sender<'a, H> {
             }
         }
         if lost > 0 && self.recovery.phase() == Phase::Open {
-            self.recovery.begin(&mut self.congestion, self.una, self.nxt);
+            let flight = self.flight();
+            self.recovery.begin(&mut self.congestion, flight, self.nxt);
         }
         if self.recovery.phase() != Phase::Open || self.board.sacked() > 0 {
-            self.probe_at = Instant::NEVER;
+            self.arm_probe(now);
         }
         let pipe = self.pipe();
         self.recovery.pace(&mut self.congestion, delivered, pipe, lost > 0, self.mss);
@@ -401,7 +436,8 @@ impl<'a, H: Host> Sender<'a, H> {
     pub fn on_reorder_timer(&mut self, now: Instant) {
         let lost = self.look_for_losses(now);
         if lost > 0 && self.recovery.phase() == Phase::Open {
-            self.recovery.begin(&mut self.congestion, self.una, self.nxt);
+            let flight = self.flight();
+            self.recovery.begin(&mut self.congestion, flight, self.nxt);
             let pipe = self.pipe();
             self.recovery.pace(&mut self.congestion, Delivered::default(), pipe, true, self.mss);
         }
@@ -506,6 +542,11 @@ impl<'a, H: Host> Sender<'a, H> {
         Choice { at: start, len: usize::try_from(to.since(start)).unwrap_or(0), fin, again: true }
     }
 
+    /// What a probe sends again: the last segment (RFC 8985 §7.3), or, where the peer has that, the first.
+    pub fn probe_again(&self) -> Option<Range> {
+        self.board.last().filter(|last| last.mark != Mark::Sacked).or_else(|| self.board.first())
+    }
+
     /// Nothing is in flight and the window lets nothing through: a probe must ask for it (RFC 9293 §3.8.6.1).
     fn wait_for_window(&mut self, now: Instant) {
         if self.nxt == self.una && self.persist_at == Instant::NEVER {
@@ -532,13 +573,12 @@ impl<'a, H: Host> Sender<'a, H> {
             }
             self.persist_at = Instant::NEVER;
         }
+        self.out = self.nxt.since(self.una);
         if self.rto_at == Instant::NEVER {
             self.rto_at = now + self.rtt.backed_off(self.backoff);
             self.give_up_at = now + user_timeout;
         }
-        if !choice.again {
-            self.arm_probe(now);
-        }
+        self.arm_probe(now);
     }
 
     /// The grain in which sending times are kept: about a sixteenth of the round trip, as a power of two.
