@@ -10,8 +10,8 @@ fn main() {
 /// The sections of the header: files of src/ffi, each with a `//! # Title` and an introduction.
 #[cfg(feature = "header")]
 const SECTIONS: &[&str] = &[
-    "results", "addr", "config", "host", "nic", "stack", "net", "udp", "hook", "op", "sink", "tcp", "dhcp", "dns",
-    "lookup", "ping", "tftp", "file", "nfs", "http", "stats",
+    "results", "addr", "config", "host", "nic", "stack", "net", "mcast", "udp", "hook", "op", "sink", "tcp", "dhcp",
+    "dns", "lookup", "ping", "tftp", "put", "file", "nfs", "http", "stats",
 ];
 
 #[cfg(feature = "header")]

@@ -135,8 +135,8 @@ for t in $targets; do one_target "$t"; done
 # Each client builds without the others.
 alone() { "$CARGO" check -q --lib --no-default-features --features "$1" --target-dir target/alone; }
 case $kind in
-test) clients="http nfs tftp" ;; # those that read files share code
-*) clients="dhcp dns http nfs ping tcp tftp" ;;
+test) clients="file http nfs put tftp" ;; # those that read files share code
+*) clients="dhcp dns file http mcast nfs ping put tcp tftp" ;;
 esac
 for c in $clients; do check "alone_$c" alone "$c"; done
 

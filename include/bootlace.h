@@ -755,6 +755,19 @@ int lace_gateway_set(lace_stack *net, lace_nic_id nic, const struct lace_ip *gat
 lace_nic_id lace_neighbour_get(lace_stack *net, lace_nic_id nic, const struct lace_ip *ip, uint8_t *mac);
 
 /**
+ * How many NICs there are, and, when `index` is below that, the id of that one into `*nic` unless it is NULL.
+ *
+ * Returns the number; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_nic_list(lace_stack *net, uint32_t index, lace_nic_id *nic);
+
+/* ----------------------------------------------------------------------------
+ * Multicast groups
+ *
+ * Feature `mcast`.
+ */
+
+/**
  * Joins a multicast group on a NIC: the NIC's filter lets it in, and routers are told (IGMP version 2). Sockets then
  * receive what is sent to it.
  *
@@ -769,13 +782,6 @@ int lace_mcast_join(lace_stack *net, lace_nic_id nic, const struct lace_ip *grou
  * Returns 0; `LACE_ENOTCONN`: the NIC is not in it; `LACE_EBADF`, `LACE_EAFNOSUPPORT`, `LACE_EBUSY`.
  */
 int lace_mcast_leave(lace_stack *net, lace_nic_id nic, const struct lace_ip *group);
-
-/**
- * How many NICs there are, and, when `index` is below that, the id of that one into `*nic` unless it is NULL.
- *
- * Returns the number; `LACE_EBADF`, `LACE_EBUSY`.
- */
-int lace_nic_list(lace_stack *net, uint32_t index, lace_nic_id *nic);
 
 /* ----------------------------------------------------------------------------
  * UDP sockets
@@ -1982,7 +1988,7 @@ int lace_ping_result(lace_stack *net, lace_op op, struct lace_ping_stats *stats)
 /* ----------------------------------------------------------------------------
  * TFTP
  *
- * Receiving and sending a file (RFC 1350) with options (RFC 2347 to 2349) and windows (RFC 7440). What is left at 0 is
+ * Receiving a file, and sending one (below) (RFC 1350) with options (RFC 2347 to 2349) and windows (RFC 7440). What is left at 0 is
  * negotiated: the largest block that fits the link, a window of 32 blocks, less where that does not arrive. Servers
  * that know no options are served as well.
  */
@@ -2033,6 +2039,42 @@ struct lace_tftp_get {
     uint16_t reserved[3];
 };
 
+/**
+ * Sets up `*get`, `size` being `sizeof *get`.
+ *
+ * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
+ */
+int lace_tftp_get_init(struct lace_tftp_get *get, size_t size);
+
+/**
+ * Starts to receive a file into `*sink`. The operation's result is the number of bytes; bytes of a memory sink
+ * beyond what was confirmed (see its progress) are undefined.
+ *
+ * Returns the operation; `LACE_EFAULT`, also for memory of the sink that contains address 0, wraps, or overlaps the
+ * stack's; `LACE_EINVAL`: no server, an empty path, numbers out of range; `LACE_ENAMETOOLONG`; `LACE_EMFILE`;
+ * `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`, `LACE_EACCES`,
+ * `LACE_EREMOTEIO` and others for what the server says (see its detail); `LACE_ETIMEDOUT`: no answer;
+ * `LACE_EHOSTUNREACH`, `LACE_ENETUNREACH`: no such host, no way to it; `LACE_ECONNREFUSED`: nothing listens there;
+ * `LACE_EFBIG`: the sink is too small; `LACE_EPROTO`; `LACE_ETIME`: the sink stalled; what the sink said, or looking the
+ * name up fails with.
+ */
+lace_op lace_tftp_get_start(lace_stack *net,
+                            const struct lace_tftp_get *get,
+                            const struct lace_sink *sink);
+
+/**
+ * What was agreed with the server: the block size in bytes and the window in blocks. Either pointer may be NULL.
+ *
+ * Returns 0; `LACE_EINVAL` for an operation that is no TFTP transfer; `LACE_EBADF`, `LACE_EBUSY`.
+ */
+int lace_tftp_agreed(lace_stack *net, lace_op op, uint16_t *blksize, uint16_t *windowsize);
+
+/* ----------------------------------------------------------------------------
+ * Sending files by TFTP
+ *
+ * Feature `put`.
+ */
+
 /** What to send. Set up by `lace_tftp_put_init`; copied at start; the texts must live until the operation has ended. */
 struct lace_tftp_put {
     /** Size of this struct. */
@@ -2079,29 +2121,6 @@ struct lace_tftp_put {
 };
 
 /**
- * Sets up `*get`, `size` being `sizeof *get`.
- *
- * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
- */
-int lace_tftp_get_init(struct lace_tftp_get *get, size_t size);
-
-/**
- * Starts to receive a file into `*sink`. The operation's result is the number of bytes; bytes of a memory sink
- * beyond what was confirmed (see its progress) are undefined.
- *
- * Returns the operation; `LACE_EFAULT`, also for memory of the sink that contains address 0, wraps, or overlaps the
- * stack's; `LACE_EINVAL`: no server, an empty path, numbers out of range; `LACE_ENAMETOOLONG`; `LACE_EMFILE`;
- * `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ENOENT`, `LACE_EACCES`,
- * `LACE_EREMOTEIO` and others for what the server says (see its detail); `LACE_ETIMEDOUT`: no answer;
- * `LACE_EHOSTUNREACH`, `LACE_ENETUNREACH`: no such host, no way to it; `LACE_ECONNREFUSED`: nothing listens there;
- * `LACE_EFBIG`: the sink is too small; `LACE_EPROTO`; `LACE_ETIME`: the sink stalled; what the sink said, or looking the
- * name up fails with.
- */
-lace_op lace_tftp_get_start(lace_stack *net,
-                            const struct lace_tftp_get *get,
-                            const struct lace_sink *sink);
-
-/**
  * Sets up `*put`, `size` being `sizeof *put`.
  *
  * Returns 0; `LACE_EFAULT` for NULL; `LACE_EINVAL` for a size that no version of the struct has.
@@ -2122,13 +2141,6 @@ int lace_tftp_put_init(struct lace_tftp_put *put, size_t size);
  */
 lace_op lace_tftp_put_start(lace_stack *net, const struct lace_tftp_put *put, const struct lace_source *source);
 
-/**
- * What was agreed with the server: the block size in bytes and the window in blocks. Either pointer may be NULL.
- *
- * Returns 0; `LACE_EINVAL` for an operation that is no TFTP transfer; `LACE_EBADF`, `LACE_EBUSY`.
- */
-int lace_tftp_agreed(lace_stack *net, lace_op op, uint16_t *blksize, uint16_t *windowsize);
-
 /* ----------------------------------------------------------------------------
  * Files
  *
@@ -2142,14 +2154,17 @@ int lace_tftp_agreed(lace_stack *net, lace_op op, uint16_t *blksize, uint16_t *w
 typedef lace_op lace_file;
 
 /**
- * Opens the file that `*get` names. `progress` and `done` are called as for a transfer; `done` when it was closed by
+ * Opens the file that `*get` names (feature `file`). `progress` and `done` are called as for a transfer; `done` when it was closed by
  * an error. The `len` bytes at `readahead`, at least 512, are *lent until* the file is closed; a few blocks more
  * than the window make the transfer run at full speed.
  *
  * Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; `LACE_ENOMEM`: too little
  * memory; else as `lace_tftp_get_start`.
  */
-lace_file lace_file_open_start(lace_stack *net, const struct lace_tftp_get *get, void *readahead, size_t len);
+lace_file lace_file_open_start(lace_stack *net,
+                               const struct lace_tftp_get *get,
+                               void *readahead,
+                               size_t len);
 
 /**
  * Begins to read `len` bytes from the file's position on into the memory at `buffer`, *lent until* the read has

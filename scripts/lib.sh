@@ -19,6 +19,8 @@ target_facts "$name" || exit 2
 out=${OUT:-target/dist/$name}
 work=${WORK:-$PWD/target/lib}
 opt=${OPT:-$opt}
+# Microcontrollers have little room: only what is shorter that way is inlined, beside what is marked for it (2 % of the text).
+case $name:$opt in thumb*:s) flags="$flags -Cllvm-args=-inline-threshold=5" ;; esac
 
 for tool in ld objcopy ar; do need "$name" "$cross$tool" "$package"; done
 need "$name" readelf binutils

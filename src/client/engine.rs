@@ -714,7 +714,7 @@ impl<'a, H: Host> Engine<'a, H> {
         self.ops.tell(op, &mut around, handler)
     }
 
-    #[cfg(any(feature = "tftp", feature = "nfs", feature = "http"))]
+    #[cfg(any(feature = "file", feature = "nfs", feature = "http"))]
     fn call<R>(&mut self, op: u8, handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R) -> Option<R> {
         let mut around = around!(self);
         self.ops.call(op, &mut around, handler)
@@ -735,7 +735,7 @@ impl<'a, H: Host> Engine<'a, H> {
     /// # Errors
     /// [`crate::storage::error::Error::BadHandle`]: no such operation, or none of this kind; the error the file has
     /// ended with.
-    #[cfg(any(feature = "tftp", feature = "nfs", feature = "http"))]
+    #[cfg(any(feature = "file", feature = "nfs", feature = "http"))]
     pub fn file<R>(&mut self, key: Key, work: impl FnOnce(&mut super::reader::Reader<'_, H>) -> R) -> Result<R> {
         use crate::storage::error::Error;
         let op = self.ops.get_mut(key).ok_or(Error::BadHandle)?;

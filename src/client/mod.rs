@@ -17,7 +17,7 @@ pub mod dhcp;
 pub mod dns;
 pub mod engine;
 mod expectations;
-#[cfg(feature = "tftp")]
+#[cfg(feature = "file")]
 pub mod file;
 #[cfg(feature = "http")]
 pub mod http;
@@ -27,7 +27,7 @@ pub mod operation;
 pub mod ops;
 #[cfg(feature = "ping")]
 pub mod ping;
-#[cfg(any(feature = "tftp", feature = "nfs", feature = "http"))]
+#[cfg(any(feature = "file", feature = "nfs", feature = "http"))]
 pub mod reader;
 #[cfg(feature = "nfs")]
 pub mod rpc;

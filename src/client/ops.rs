@@ -52,10 +52,10 @@ pub enum Client<H: Host> {
     #[cfg(feature = "tftp")]
     TftpGet(super::tftp::Get<H>),
     /// TFTP, sending.
-    #[cfg(feature = "tftp")]
+    #[cfg(feature = "put")]
     TftpPut(super::tftp::Put<H>),
     /// A file that is read in pieces.
-    #[cfg(feature = "tftp")]
+    #[cfg(feature = "file")]
     File(super::file::File<H>),
     /// A file on an NFS export that is read in pieces.
     #[cfg(feature = "nfs")]
@@ -92,9 +92,9 @@ macro_rules! each_client {
             Client::Sendfile($c) => $call,
             #[cfg(feature = "tftp")]
             Client::TftpGet($c) => $call,
-            #[cfg(feature = "tftp")]
+            #[cfg(feature = "put")]
             Client::TftpPut($c) => $call,
-            #[cfg(feature = "tftp")]
+            #[cfg(feature = "file")]
             Client::File($c) => $call,
             #[cfg(feature = "nfs")]
             Client::NfsFile($c) => $call,
@@ -147,12 +147,12 @@ impl<H: Host> Client<H> {
     }
 }
 
-#[cfg(any(feature = "tftp", feature = "nfs", feature = "http"))]
+#[cfg(any(feature = "file", feature = "nfs", feature = "http"))]
 impl<H: Host> Client<H> {
     /// The open file that it is, if it is one.
     pub fn reader(&mut self) -> Option<super::reader::Reader<'_, H>> {
         match self {
-            #[cfg(feature = "tftp")]
+            #[cfg(feature = "file")]
             Client::File(file) => Some(super::reader::Reader::Tftp(file)),
             #[cfg(feature = "nfs")]
             Client::NfsFile(file) => Some(super::reader::Reader::Nfs(file)),

@@ -6,7 +6,7 @@ use crate::storage::host::Host;
 /// An open file.
 pub enum Reader<'f, H: Host> {
     /// At a TFTP server.
-    #[cfg(feature = "tftp")]
+    #[cfg(feature = "file")]
     Tftp(&'f mut super::file::File<H>),
     /// On an NFS export.
     #[cfg(feature = "nfs")]
@@ -19,7 +19,7 @@ pub enum Reader<'f, H: Host> {
 macro_rules! each_file {
     ($reader:expr, $f:ident => $call:expr) => {
         match $reader {
-            #[cfg(feature = "tftp")]
+            #[cfg(feature = "file")]
             Reader::Tftp($f) => $call,
             #[cfg(feature = "nfs")]
             Reader::Nfs($f) => $call,

@@ -12,7 +12,7 @@ use super::results::{LACE_EAGAIN, LACE_EBADF, LACE_EINTR, LACE_EINVAL, LACE_ENOD
 use super::run::block;
 use crate::client::reader::Reader;
 use core::ffi::{c_int, c_void};
-#[cfg(feature = "tftp")]
+#[cfg(feature = "file")]
 use {
     super::addr::text,
     super::op::{Notify, start},
@@ -26,13 +26,13 @@ use {
 /// Names an open file: an operation.
 pub type lace_file = lace_op;
 
-/// Opens the file that `*get` names. `progress` and `done` are called as for a transfer; `done` when it was closed by
+/// Opens the file that `*get` names (feature `file`). `progress` and `done` are called as for a transfer; `done` when it was closed by
 /// an error. The `len` bytes at `readahead`, at least 512, are *lent until* the file is closed; a few blocks more
 /// than the window make the transfer run at full speed.
 ///
 /// Returns the file, which is open when `lace_file_wait` or `lace_file_status` says so; `LACE_ENOMEM`: too little
 /// memory; else as `lace_tftp_get_start`.
-#[cfg(feature = "tftp")]
+#[cfg(feature = "file")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_file_open_start(
     net: *mut lace_stack,

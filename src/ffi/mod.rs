@@ -14,7 +14,7 @@ pub mod config;
 #[cfg(feature = "dhcp")]
 pub mod dhcp;
 pub mod dns;
-#[cfg(any(feature = "tftp", feature = "nfs", feature = "http"))]
+#[cfg(any(feature = "file", feature = "nfs", feature = "http"))]
 pub mod file;
 pub mod hook;
 pub mod host;
@@ -22,6 +22,8 @@ pub mod host;
 pub mod http;
 #[cfg(feature = "dns")]
 pub mod lookup;
+#[cfg(feature = "mcast")]
+pub mod mcast;
 pub mod net;
 #[cfg(feature = "nfs")]
 pub mod nfs;
@@ -29,6 +31,8 @@ pub mod nic;
 pub mod op;
 #[cfg(feature = "ping")]
 pub mod ping;
+#[cfg(feature = "put")]
+pub mod put;
 pub mod results;
 pub mod sink;
 pub mod stack;

@@ -17,8 +17,6 @@ use core::net::Ipv4Addr;
 
 /// Longest time between the reports of a group just joined (RFC 2236 §8.10).
 const UNSOLICITED_INTERVAL: Duration = Duration::from_secs(10);
-/// Reports sent for a group just joined: the first may be lost (RFC 2236 §3).
-pub(super) const UNSOLICITED_REPORTS: u8 = 2;
 
 impl<'a, H: Host> Stack<'a, H> {
     /// Joins a group on an interface and reports it. 224.0.0.1 is every host's and is never reported (RFC 2236 §6).

@@ -11,6 +11,8 @@ pub struct NicId(pub u8);
 
 /// Addresses an interface can hold.
 pub const ADDRESSES: usize = 4;
+/// Reports sent for a group just joined: the first may be lost (RFC 2236 §3).
+const UNSOLICITED_REPORTS: u8 = 2;
 /// Multicast groups an interface can be a member of, beside 224.0.0.1.
 pub const GROUPS: usize = 4;
 
@@ -170,7 +172,7 @@ impl<N: Nic> Interface<N> {
         if self.group_mut(addr).is_some() {
             return true;
         }
-        let joined = self.groups.push(Group { addr, report: now, reports: super::igmp::UNSOLICITED_REPORTS }).is_ok();
+        let joined = self.groups.push(Group { addr, report: now, reports: UNSOLICITED_REPORTS }).is_ok();
         self.update_filter();
         joined
     }

@@ -20,11 +20,14 @@ pub mod front;
 mod gather;
 pub mod hooks;
 pub mod icmp;
+#[cfg(feature = "mcast")]
 pub mod igmp;
 pub mod ingress;
 pub mod interface;
 pub mod landing;
 pub mod neighbour;
+#[cfg(not(feature = "mcast"))]
+mod no_igmp;
 pub mod path_mtu;
 pub mod ports;
 mod relocate;

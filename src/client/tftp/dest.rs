@@ -1,10 +1,9 @@
 //! Where the bytes of received blocks go: straight to a region, or in order through a writer; lines of text are
 //! converted on the way.
 
-use super::Mode;
 use super::netascii::Decoder;
 use super::session::Room;
-use crate::client::file::pull::Pull;
+use super::{Mode, Pull};
 use crate::storage::error::Error;
 use crate::storage::host::{Host, Memory, SinkOf, Writer};
 

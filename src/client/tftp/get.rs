@@ -6,6 +6,7 @@ use super::session::Session;
 use super::transfer::{Stage, Transfer};
 use super::{Mode, Tuning};
 use crate::client::engine::Shared;
+#[cfg(feature = "file")]
 use crate::client::file::pull::Pull;
 use crate::client::operation::{Cx, Datagram, Operation, Server, Step};
 use crate::stack::icmp::IcmpError;
@@ -46,20 +47,6 @@ impl<H: Host> Get<H> {
         Get::with(server, path, mode, dest, tuning, sink_stall)
     }
 
-    /// A transfer to a reader, of octets.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub(crate) fn pulled(
-        server: Server<H::Text>,
-        path: H::Text,
-        pull: Pull<H::Memory>,
-        tuning: Tuning,
-    ) -> Result<Self, Error> {
-        let dest = Dest::new(Target::Pull(pull), Mode::Octet);
-        Get::with(server, path, Mode::Octet, dest, tuning, Duration::ZERO)
-    }
-
     fn with(
         server: Server<H::Text>,
         path: H::Text,
@@ -76,6 +63,24 @@ impl<H: Host> Get<H> {
     /// Block size and window agreed with the server.
     pub fn agreed(&self) -> (u16, u16) {
         (self.0.session.blksize, self.0.session.window)
+    }
+}
+
+/// What an open file asks of its transfer.
+#[cfg(feature = "file")]
+impl<H: Host> Get<H> {
+    /// A transfer to a reader, of octets.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn pulled(
+        server: Server<H::Text>,
+        path: H::Text,
+        pull: Pull<H::Memory>,
+        tuning: Tuning,
+    ) -> Result<Self, Error> {
+        let dest = Dest::new(Target::Pull(pull), Mode::Octet);
+        Get::with(server, path, Mode::Octet, dest, tuning, Duration::ZERO)
     }
 
     /// Ends the attempt under way, if there is one, and begins again with the next poll.

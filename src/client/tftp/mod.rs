@@ -3,15 +3,23 @@
 //! and `send` what happens between. Beside them, `window` holds which blocks have come, `dest` where they go, `supply`
 //! where they come from, `netascii` converts lines, `rtt` sets the timer, `dally` keeps what outlives a transfer.
 
+// What the other direction or an open file asks for.
+#![cfg_attr(not(all(feature = "file", feature = "put")), allow(dead_code))]
+
 pub mod dally;
 mod dest;
 pub mod get;
 mod netascii;
+#[cfg(not(feature = "file"))]
+mod no_pull;
+#[cfg(feature = "put")]
 pub mod put;
 mod receive;
 mod rtt;
+#[cfg(feature = "put")]
 mod send;
 mod session;
+#[cfg(feature = "put")]
 mod supply;
 mod transfer;
 mod window;
@@ -19,6 +27,8 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "file")]
+use crate::client::file::pull::Pull;
 use crate::storage::error::Error;
 use crate::storage::time::Duration;
 
@@ -26,6 +36,9 @@ pub use crate::wire::tftp::Mode;
 pub use dally::Shared;
 pub(crate) use dest::Taken;
 pub use get::{Get, Request};
+#[cfg(not(feature = "file"))]
+use no_pull::Pull;
+#[cfg(feature = "put")]
 pub use put::{Put, Request as PutRequest};
 
 /// Window asked for when none is given, in blocks.
