@@ -264,7 +264,7 @@ impl TcpLayout {
             TcpMemory {
                 slots: block.values(self.slots, config.tcp_connections, connection),
                 chains: block.values(self.chains, config.tcp_connections, |_| Chain::EMPTY),
-                listeners: block.values(self.listeners, config.tcp_listeners, |_| Slot::EMPTY),
+                listeners: block.values(self.listeners, config.tcp_listeners, |_| Slot::empty()),
                 pages: block.values(self.pages, config.tcp_pages, |_| PageSlot::EMPTY),
             }
         }
@@ -367,11 +367,11 @@ pub unsafe fn carve(
                 }),
                 staging_timeout: Duration::from_millis(u64::from(config.reassembly_timeout_ms)),
             },
-            sockets: block.values(l.socket_slots, config.udp_sockets, |_| Slot::EMPTY),
+            sockets: block.values(l.socket_slots, config.udp_sockets, |_| Slot::empty()),
             queues: block.values(l.queues, config.udp_queues, |i| {
                 PacketRing::new(block.bytes(l.queue_bytes + usize::from(i) * queue_len, queue_len))
             }),
-            ops: block.values(l.op_slots, config.operations, |_| Slot::EMPTY),
+            ops: block.values(l.op_slots, config.operations, |_| Slot::empty()),
             #[cfg(feature = "dhcp")]
             dhcp: block.values(l.dhcp, config.nics, |_| crate::client::dhcp::Client::new()),
             names: block.values(l.names, config.dns_names, |_| Cached::FREE),

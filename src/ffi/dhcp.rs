@@ -245,6 +245,8 @@ pub unsafe extern "C" fn lace_dhcp_start(
     })
 }
 
+// Out of line: two dozen fields would be loaded before the stack is looked at, and kept until it was.
+#[inline(never)]
 fn request(d: &lace_dhcp, nic: NicId) -> Result<Request<CText>, i32> {
     let text = |text: *const c_char| {
         if text.is_null() { Ok(None) } else { super::addr::text(text, 255).map(|t| Some(CText::new(t))) }
@@ -567,10 +569,10 @@ impl lace_lease {
 }
 
 /// Puts the text of option `code`, else `or`, into `to`, NUL-terminated; "" when it does not fit.
-fn put<const N: usize>(to: &mut [c_char; N], message: &Message<'_>, code: u8, or: &[u8]) {
+fn put(to: &mut [c_char], message: &Message<'_>, code: u8, or: &[u8]) {
     let mut buf = [0u8; 255];
     let text = message.text(code, &mut buf).unwrap_or(or);
-    let text = text.split(|b| *b == 0).next().filter(|t| t.len() < N).unwrap_or(&[]);
+    let text = text.split(|b| *b == 0).next().filter(|t| t.len() < to.len()).unwrap_or(&[]);
     to.fill(0);
     for (to, from) in to.iter_mut().zip(text) {
         *to = *from as c_char;

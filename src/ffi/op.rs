@@ -103,13 +103,24 @@ pub(super) fn start(
 ) -> lace_op {
     value(enter(net).and_then(|net| {
         net.call(|core| {
-            let client = make(net, core)?;
-            let key = core.engine.start(client).map_err(code)?;
-            // It was started just now: there is a place.
-            let _ = core.set_notify(key, notify);
-            Ok(net.ops.open(key))
+            let client = make(net, core);
+            launch(net, core, client, notify)
         })
     }))
+}
+
+/// What is the same for every kind of operation.
+#[inline(never)]
+fn launch(
+    net: &lace_stack,
+    core: &mut Core,
+    client: Result<Client<super::host::CHost>, i32>,
+    notify: Notify,
+) -> Result<lace_op, i32> {
+    let key = core.engine.start(client?).map_err(code)?;
+    // It was started just now: there is a place.
+    let _ = core.set_notify(key, notify);
+    Ok(net.ops.open(key))
 }
 
 fn look(core: &mut Core, net: &lace_stack, op: lace_op) -> Result<Option<i64>, i32> {

@@ -148,54 +148,78 @@ pub(super) fn value(result: Result<i32, i32>) -> i32 {
     result.unwrap_or_else(|code| code)
 }
 
+/// A table of texts by code. The texts lie one behind the other: a pointer to each would be larger than most of them.
+macro_rules! texts {
+    ($first:literal; $($code:ident = $text:literal;)*) => {
+        /// The codes, negated.
+        const CODES: &[u8] = &[$((-$code) as u8),*];
+        /// The text of success, those of the codes in the same order, and that of any other number; a NUL behind each.
+        const TEXTS: &str = concat!($first, "\0", $($text, "\0",)* "error of the host\0");
+    };
+}
+
+texts! {
+    "success";
+    LACE_ENOENT = "no such file or name";
+    LACE_EINTR = "interrupted";
+    LACE_EIO = "input or output error";
+    LACE_EBADF = "bad handle";
+    LACE_EAGAIN = "try again";
+    LACE_ENOMEM = "not enough memory";
+    LACE_EACCES = "access denied";
+    LACE_EFAULT = "bad address";
+    LACE_EBUSY = "not allowed in this callback";
+    LACE_EEXIST = "file exists";
+    LACE_ENODEV = "no such NIC";
+    LACE_ENOTDIR = "not a directory";
+    LACE_EISDIR = "is a directory";
+    LACE_EINVAL = "invalid argument";
+    LACE_EMFILE = "limit of the configuration reached";
+    LACE_EFBIG = "data too large";
+    LACE_ENOSPC = "no space at the server";
+    LACE_ENAMETOOLONG = "name too long";
+    LACE_ELOOP = "too many links or redirects";
+    LACE_ENODATA = "file ended early";
+    LACE_ETIME = "sink stalled";
+    LACE_EPROTO = "protocol error";
+    LACE_EMSGSIZE = "message too long";
+    LACE_EOPNOTSUPP = "not supported";
+    LACE_EAFNOSUPPORT = "address family not supported";
+    LACE_EADDRINUSE = "address in use";
+    LACE_EADDRNOTAVAIL = "not an address of this host";
+    LACE_ENETDOWN = "network down";
+    LACE_ENETUNREACH = "no route";
+    LACE_ECONNABORTED = "connection aborted";
+    LACE_ECONNRESET = "connection reset";
+    LACE_EISCONN = "already connected";
+    LACE_ENOTCONN = "not connected";
+    LACE_ETIMEDOUT = "timed out";
+    LACE_ECONNREFUSED = "refused";
+    LACE_EHOSTUNREACH = "host unreachable";
+    LACE_ESTALE = "file changed";
+    LACE_EREMOTEIO = "server failed";
+    LACE_ECANCELED = "cancelled";
+}
+
+/// Text `n` of `texts`, each of which has a NUL behind it; `n` is below their number.
+pub(super) fn nth_text(texts: &'static str, n: usize) -> *const c_char {
+    let mut rest = texts.as_bytes().iter();
+    for _ in 0..n {
+        let _ = rest.position(|byte| *byte == 0);
+    }
+    rest.as_slice().as_ptr().cast()
+}
+
 /// The text of a result, in English, without punctuation: never NULL, static. A positive result is "success"; a
 /// number that is no `LACE_E...` code is "error of the host".
 #[unsafe(no_mangle)]
 pub extern "C" fn lace_strerror(result: i64) -> *const c_char {
-    let text = match i32::try_from(result) {
-        _ if result >= 0 => c"success",
-        Ok(LACE_ENOENT) => c"no such file or name",
-        Ok(LACE_EINTR) => c"interrupted",
-        Ok(LACE_EIO) => c"input or output error",
-        Ok(LACE_EBADF) => c"bad handle",
-        Ok(LACE_EAGAIN) => c"try again",
-        Ok(LACE_ENOMEM) => c"not enough memory",
-        Ok(LACE_EACCES) => c"access denied",
-        Ok(LACE_EFAULT) => c"bad address",
-        Ok(LACE_EBUSY) => c"not allowed in this callback",
-        Ok(LACE_EEXIST) => c"file exists",
-        Ok(LACE_ENODEV) => c"no such NIC",
-        Ok(LACE_ENOTDIR) => c"not a directory",
-        Ok(LACE_EISDIR) => c"is a directory",
-        Ok(LACE_EINVAL) => c"invalid argument",
-        Ok(LACE_EMFILE) => c"limit of the configuration reached",
-        Ok(LACE_EFBIG) => c"data too large",
-        Ok(LACE_ENOSPC) => c"no space at the server",
-        Ok(LACE_ENAMETOOLONG) => c"name too long",
-        Ok(LACE_ELOOP) => c"too many links or redirects",
-        Ok(LACE_ENODATA) => c"file ended early",
-        Ok(LACE_ETIME) => c"sink stalled",
-        Ok(LACE_EPROTO) => c"protocol error",
-        Ok(LACE_EMSGSIZE) => c"message too long",
-        Ok(LACE_EOPNOTSUPP) => c"not supported",
-        Ok(LACE_EAFNOSUPPORT) => c"address family not supported",
-        Ok(LACE_EADDRINUSE) => c"address in use",
-        Ok(LACE_EADDRNOTAVAIL) => c"not an address of this host",
-        Ok(LACE_ENETDOWN) => c"network down",
-        Ok(LACE_ENETUNREACH) => c"no route",
-        Ok(LACE_ECONNABORTED) => c"connection aborted",
-        Ok(LACE_ECONNRESET) => c"connection reset",
-        Ok(LACE_EISCONN) => c"already connected",
-        Ok(LACE_ENOTCONN) => c"not connected",
-        Ok(LACE_ETIMEDOUT) => c"timed out",
-        Ok(LACE_ECONNREFUSED) => c"refused",
-        Ok(LACE_EHOSTUNREACH) => c"host unreachable",
-        Ok(LACE_ESTALE) => c"file changed",
-        Ok(LACE_EREMOTEIO) => c"server failed",
-        Ok(LACE_ECANCELED) => c"cancelled",
-        _ => c"error of the host",
+    let n = if result >= 0 {
+        0
+    } else {
+        1 + CODES.iter().position(|code| i64::from(*code) == result.wrapping_neg()).unwrap_or(CODES.len())
     };
-    text.as_ptr()
+    nth_text(TEXTS, n)
 }
 
 /// The version of the library that is linked in, as `major << 16 | minor << 8 | patch`.
@@ -217,6 +241,31 @@ pub extern "C" fn lace_abi_check(header: u32) -> c_int {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn text(result: i64) -> &'static str {
+        // SAFETY: a static text with a NUL behind it.
+        unsafe { core::ffi::CStr::from_ptr(lace_strerror(result)) }.to_str().unwrap()
+    }
+
+    #[test]
+    fn every_code_has_its_text() {
+        for (result, expected) in [
+            (0, "success"),
+            (i64::MAX, "success"),
+            (LACE_ENOENT.into(), "no such file or name"),
+            (LACE_EINTR.into(), "interrupted"),
+            (LACE_ETIME.into(), "sink stalled"),
+            (LACE_ECANCELED.into(), "cancelled"),
+            (-1, "error of the host"),
+            (-126, "error of the host"),
+            (-2 - (1 << 32), "error of the host"),
+            (i64::MIN, "error of the host"),
+        ] {
+            assert_eq!(text(result), expected, "{result}");
+        }
+        let known = (1..=200i64).filter(|code| text(-code) != "error of the host").count();
+        assert_eq!(known, CODES.len());
+    }
 
     #[test]
     fn the_header_has_the_version_of_the_crate() {

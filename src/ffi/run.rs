@@ -9,7 +9,7 @@ use super::host::CHost;
 use super::nic::{handle_of, lace_frame};
 use super::op::Notify;
 use super::region::overlaps;
-use super::results::{LACE_EBADF, LACE_ECANCELED, LACE_EINTR, code};
+use super::results::{LACE_EBADF, LACE_ECANCELED, LACE_EINTR, LACE_OK, code};
 use super::udp::{Handler, lace_datagram, lace_udp_handler};
 use crate::client::engine::{Outcome, Received};
 use crate::client::operation::Step;
@@ -569,14 +569,19 @@ pub(super) fn time_left(core: &Core) -> u64 {
 ///
 /// # Errors
 /// `LACE_EBUSY` from a callback; `LACE_EINTR` when `host.poll` said so; `LACE_ECANCELED` when the stack was stopped.
-pub(super) fn block<R>(net: &lace_stack, ready: impl FnMut(&mut Core) -> Option<R>) -> Result<R, i32> {
+pub(super) fn block<R>(net: &lace_stack, mut ready: impl FnMut(&mut Core) -> Option<R>) -> Result<R, i32> {
     net.begin()?;
-    let result = passes(net, ready);
+    let mut result = None;
+    let ended = passes(net, &mut |core| {
+        result = ready(core);
+        result.is_some()
+    });
     net.end();
-    result
+    result.ok_or(ended)
 }
 
-fn passes<R>(net: &lace_stack, mut ready: impl FnMut(&mut Core) -> Option<R>) -> Result<R, i32> {
+/// Passes until `ready` says so, or something else ends it: what that was. One copy for all that block.
+fn passes(net: &lace_stack, ready: &mut dyn FnMut(&mut Core) -> bool) -> i32 {
     let host = net.access(|core| {
         core.read_clock();
         core.host
@@ -585,10 +590,10 @@ fn passes<R>(net: &lace_stack, mut ready: impl FnMut(&mut Core) -> Option<R>) ->
     let (mut frames, mut rounds) = (false, 0u32);
     loop {
         if net.stopping() != Stop::No {
-            return Err(LACE_ECANCELED);
+            return LACE_ECANCELED;
         }
-        if let Some(result) = net.access(&mut ready) {
-            return Ok(result);
+        if net.access(&mut *ready) {
+            return LACE_OK;
         }
         let sent = |core: &mut Core| core.engine.stack.stats.get(Counter::TxFrames);
         let before = net.access(sent);
@@ -603,7 +608,7 @@ fn passes<R>(net: &lace_stack, mut ready: impl FnMut(&mut Core) -> Option<R>) ->
         {
             // SAFETY: the host vouches for its callback.
             if net.upcall(Upcall::HostPoll, || unsafe { poll(host.ctx) }) != 0 {
-                return Err(LACE_EINTR);
+                return LACE_EINTR;
             }
             looked = now;
             frames = false;
@@ -618,8 +623,8 @@ fn passes<R>(net: &lace_stack, mut ready: impl FnMut(&mut Core) -> Option<R>) ->
         {
             let most = left.min(LOOK_LATEST.as_micros()) as u32;
             // An upcall before may have ended what is waited for; what came of it may be told only once.
-            if let Some(result) = net.access(&mut ready) {
-                return Ok(result);
+            if net.access(&mut *ready) {
+                return LACE_OK;
             }
             // SAFETY: as above.
             net.upcall(Upcall::Other, || unsafe { idle(host.ctx, most) });

@@ -4,24 +4,20 @@
 //! keep their meaning; new ones are added at the end.
 
 use super::guard::{enter, lace_stack};
-use super::results::LACE_EINVAL;
-use crate::stack::stats::COUNTERS;
+use super::results::{LACE_EINVAL, nth_text};
+use crate::stack::stats::{COUNTERS, NAMES};
 use core::ffi::c_char;
 
 /// How many counters there are.
 #[unsafe(no_mangle)]
 pub extern "C" fn lace_stat_count() -> u32 {
-    COUNTERS.len() as u32
+    COUNTERS as u32
 }
 
 /// The name of counter `id`, such as "drop_udp_checksum"; static. NULL for a number that no counter has.
 #[unsafe(no_mangle)]
 pub extern "C" fn lace_stat_name(id: u32) -> *const c_char {
-    match COUNTERS.get(id as usize) {
-        // The names end with a NUL.
-        Some((_, name)) => name.as_ptr().cast(),
-        None => core::ptr::null(),
-    }
+    if id < COUNTERS as u32 { nth_text(NAMES, id as usize) } else { core::ptr::null() }
 }
 
 /// The value of counter `id`.

@@ -80,9 +80,8 @@ pub struct Neighbours<'a> {
 }
 
 impl<'a> Neighbours<'a> {
-    /// An empty cache.
+    /// A cache over `entries`, which are free.
     pub fn new(entries: &'a mut [Entry]) -> Self {
-        entries.fill(Entry::FREE);
         Neighbours { entries, next: Instant::NEVER, changes: 0 }
     }
 

@@ -7,8 +7,11 @@ macro_rules! counters {
         #[repr(u16)]
         pub enum Counter { $(#[doc = $doc] $name,)* }
 
-        /// Every counter with its name (NUL-terminated for C), in order of its number.
-        pub const COUNTERS: &[(Counter, &str)] = &[$((Counter::$name, concat!($text, "\0")),)*];
+        /// How many counters there are.
+        pub const COUNTERS: usize = [$(Counter::$name),*].len();
+
+        /// Their names in order of their numbers, each with a NUL behind it for C.
+        pub const NAMES: &str = concat!($($text, "\0"),*);
     };
 }
 
@@ -95,12 +98,12 @@ counters! {
 /// The counters of one stack. They wrap at 2³².
 #[derive(Clone, Debug)]
 pub struct Stats {
-    values: [u32; COUNTERS.len()],
+    values: [u32; COUNTERS],
 }
 
 impl Default for Stats {
     fn default() -> Self {
-        Stats { values: [0; COUNTERS.len()] }
+        Stats { values: [0; COUNTERS] }
     }
 }
 

@@ -22,6 +22,12 @@ pub struct Slot<T> {
 impl<T> Slot<T> {
     /// A free place.
     pub const EMPTY: Slot<T> = Slot { generation: 1, value: None };
+
+    /// The same, made where it is to lie: the constant is copied from as many bytes of the text as it has.
+    #[inline]
+    pub fn empty() -> Slot<T> {
+        Slot { generation: 1, value: None }
+    }
 }
 
 impl<T> Default for Slot<T> {
