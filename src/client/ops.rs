@@ -110,7 +110,13 @@ impl<H: Host> Client<H> {
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     #[cfg_attr(not(target_pointer_width = "32"), inline)]
     pub fn datagram(&mut self, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {
-        each_client!(self, c => c.datagram(cx, datagram));
+        // The frame of one client is not to be on the stack of another.
+        #[cfg_attr(target_pointer_width = "32", inline(never))]
+        #[cfg_attr(not(target_pointer_width = "32"), inline)]
+        fn tell<H: Host, C: Operation<H>>(client: &mut C, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>) {
+            client.datagram(cx, datagram);
+        }
+        each_client!(self, c => tell(c, cx, datagram));
     }
 
     /// See [`Operation::icmp_error`].

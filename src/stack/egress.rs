@@ -674,6 +674,7 @@ fn transmit_filled<N: Nic>(
 
 /// Sends a frame of `headers` and `body`. `sum`: what the checksum covers behind the transport header, where that is more
 /// than this frame carries.
+#[inline]
 fn transmit<N: Nic>(
     body: &[Span<'_, N::Memory>],
     sum: Option<Sum>,
@@ -683,18 +684,51 @@ fn transmit<N: Nic>(
     nic: NicId,
     token: Token,
 ) -> Result<(), TxError> {
-    // Hardware knows nothing of the other fragments.
-    let offload = iface.caps.contains(NicCaps::TX_L4_SUM) && sum.is_none();
     let lends = body.iter().any(|s| matches!(s, Span::Memory { .. }));
     let asynchronous = iface.caps.contains(NicCaps::ASYNC);
-    let len = headers.frame_len();
     if !iface.caps.contains(NicCaps::GATHER) || (asynchronous && !lends) {
-        return copy_out(iface, frames, nic, len, |out| {
-            let (head, rest) = out.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
-            let copied = copy_spans(rest, body)?;
-            headers.write(head, sum.unwrap_or(copied), offload).ok_or(TxError::Invalid)
-        });
+        return transmit_copied(body, sum, headers, iface, frames, nic);
     }
+    transmit_gathered(body, sum, headers, iface, frames, nic, token)
+}
+
+/// Whether hardware sums: it knows nothing of other fragments.
+fn offloads<N: Nic>(iface: &Interface<N>, sum: Option<Sum>) -> bool {
+    iface.caps.contains(NicCaps::TX_L4_SUM) && sum.is_none()
+}
+
+// On small machines the two ways out have a frame each.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
+#[cfg_attr(not(target_pointer_width = "32"), inline)]
+fn transmit_copied<N: Nic>(
+    body: &[Span<'_, N::Memory>],
+    sum: Option<Sum>,
+    headers: &Headers<'_>,
+    iface: &mut Interface<N>,
+    frames: &mut TxFrames<'_>,
+    nic: NicId,
+) -> Result<(), TxError> {
+    let offload = offloads(iface, sum);
+    copy_out(iface, frames, nic, headers.frame_len(), |out| {
+        let (head, rest) = out.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
+        let copied = copy_spans(rest, body)?;
+        headers.write(head, sum.unwrap_or(copied), offload).ok_or(TxError::Invalid)
+    })
+}
+
+#[cfg_attr(target_pointer_width = "32", inline(never))]
+#[cfg_attr(not(target_pointer_width = "32"), inline)]
+fn transmit_gathered<N: Nic>(
+    body: &[Span<'_, N::Memory>],
+    sum: Option<Sum>,
+    headers: &Headers<'_>,
+    iface: &mut Interface<N>,
+    frames: &mut TxFrames<'_>,
+    nic: NicId,
+    token: Token,
+) -> Result<(), TxError> {
+    let offload = offloads(iface, sum);
+    let len = headers.frame_len();
     let sum = match sum {
         Some(sum) => sum,
         None if offload || headers.l4.sum == L4Sum::None => Sum::ZERO,

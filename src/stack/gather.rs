@@ -25,6 +25,19 @@ pub(super) fn send_gathered<N: Nic>(
     if iface.caps.contains(NicCaps::ASYNC) {
         return send_kept(iface, frames, nic, head, body, padding, token);
     }
+    send_lent(iface, head, body, padding, token)
+}
+
+/// The same for a NIC that is done with the spans when it returns.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
+#[cfg_attr(not(target_pointer_width = "32"), inline)]
+fn send_lent<N: Nic>(
+    iface: &mut Interface<N>,
+    head: &[u8],
+    body: &[Span<'_, N::Memory>],
+    padding: &[u8],
+    token: Token,
+) -> Result<(), TxError> {
     let mut spans = Spans::new();
     push(&mut spans, Span::Bytes(head))?;
     for span in body {

@@ -316,25 +316,45 @@ impl<'a> Udp<'a> {
         body: &[Span<'_, H::Memory>],
         queue: bool,
     ) -> core::result::Result<(), TxError> {
-        let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
-        let dst = dst.or(socket.peer).ok_or(TxError::Invalid)?;
+        match self.send_known(stack, key, dst, body, queue) {
+            Some(sent) => sent,
+            None => self.send_anew(stack, key, dst, body, queue),
+        }
+    }
+
+    /// Sends a datagram the way of the last, if it is one of the same flow; `None`: it is to go the long way.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    fn send_known<H: Host>(
+        &mut self,
+        stack: &mut Stack<'_, H>,
+        key: Key,
+        dst: Option<Endpoint>,
+        body: &[Span<'_, H::Memory>],
+        queue: bool,
+    ) -> Option<core::result::Result<(), TxError>> {
+        let socket = self.sockets.get(key)?;
+        let dst = dst.or(socket.peer)?;
         if let Some(Sent { socket: last, dst: to, way: Some((way, changes)) }) = &self.sent
             && (*last, *to, *changes) == (key, dst, self.changes)
             && stack.is_valid(way)
         {
-            let header = header_of(socket, dst, body.iter().map(span_len).fold(0, usize::wrapping_add))?;
+            let header = match header_of(socket, dst, body.iter().map(span_len).fold(0, usize::wrapping_add)) {
+                Ok(header) => header,
+                Err(error) => return Some(Err(error)),
+            };
             match stack.send_along(way, &header, L4Sum::Udp.at(), Load::Spans(body), Token(0)) {
                 // Fragments and a queue are the long way's.
                 Err(TxError::TooBig(_)) => {}
                 Err(TxError::Busy) if queue => {}
                 Err(TxError::Busy) => {
                     stack.blocked = true;
-                    return Err(TxError::Busy);
+                    return Some(Err(TxError::Busy));
                 }
-                sent => return sent,
+                sent => return Some(sent),
             }
         }
-        self.send_anew(stack, key, dst, body, queue)
+        None
     }
 
     /// Sends a datagram the long way, and remembers the way where a second one goes.
@@ -343,11 +363,12 @@ impl<'a> Udp<'a> {
         &mut self,
         stack: &mut Stack<'_, H>,
         key: Key,
-        dst: Endpoint,
+        dst: Option<Endpoint>,
         body: &[Span<'_, H::Memory>],
         queue: bool,
     ) -> core::result::Result<(), TxError> {
         let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
+        let dst = dst.or(socket.peer).ok_or(TxError::Invalid)?;
         send(stack, socket, dst, body, queue)?;
         self.remember(stack, key, dst);
         Ok(())
@@ -435,6 +456,7 @@ impl<'a> Udp<'a> {
 ///
 /// # Errors
 /// As [`Stack::send`].
+#[inline]
 pub fn send<H: Host>(
     stack: &mut Stack<'_, H>,
     socket: &Socket,

@@ -232,6 +232,12 @@ impl Attributes {
         })
     }
 
+    /// Passes over attributes that may be missing.
+    #[inline(never)]
+    fn pass_optional(d: &mut Decoder<'_>) -> Result<()> {
+        Attributes::parse_optional(d).map(|_| ())
+    }
+
     /// Reads attributes that may be missing (`post_op_attr`).
     pub fn parse_optional(d: &mut Decoder<'_>) -> Result<Option<Attributes>> {
         if d.bool()? { Attributes::parse(d).map(Some) } else { Ok(None) }
@@ -453,6 +459,25 @@ impl Found {
                 attributes: Attributes::parse_optional(d)?,
                 dir_attributes: Attributes::parse_optional(d)?,
             })
+        })
+    }
+
+    /// Reads the result but for the attributes of the directory, which are passed over, to where it belongs. On an error
+    /// `file` and `attributes` may be anything.
+    pub fn read(
+        d: &mut Decoder<'_>,
+        file: &mut FileHandle,
+        attributes: &mut Option<Attributes>,
+    ) -> Result<Outcome<()>> {
+        outcome(d, |d| {
+            let bytes = d.opaque(MAX_HANDLE)?;
+            file.bytes.fill(0);
+            for (to, from) in file.bytes.iter_mut().zip(bytes) {
+                *to = *from;
+            }
+            file.len = bytes.len() as u8;
+            *attributes = Attributes::parse_optional(d)?;
+            Attributes::pass_optional(d)
         })
     }
 

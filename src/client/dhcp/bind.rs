@@ -93,49 +93,65 @@ pub(super) fn apply_names<H: Host>(env: &mut Env<'_, '_, H>, message: &Message<'
     if !servers.is_empty() {
         env.resolver.set_lease_servers(env.nic, &servers);
     }
+    apply_search(env, message);
+}
+
+#[inline(never)]
+fn apply_search<H: Host>(env: &mut Env<'_, '_, H>, message: &Message<'_>) {
     let mut buf = [0u8; 255];
-    let mut search: heapless::Vec<u8, SEARCH> = heapless::Vec::new();
-    let mut domains = 0;
-    if let Some(list) = message.copy_option(code::DOMAIN_SEARCH, &mut buf).and_then(|len| buf.get(..len)) {
-        domains = read_search(list, &mut search);
-    }
-    if domains == 0
-        && let Some(domain) = message.text(code::DOMAIN_NAME, &mut buf)
+    if let Some(list) = message.copy_option(code::DOMAIN_SEARCH, &mut buf).and_then(|len| buf.get(..len))
+        && names(list).any(|name| fits(&name, SEARCH))
     {
+        if let Some(search) = env.resolver.lease_search(env.nic) {
+            read_search(list, search);
+        }
+        return;
+    }
+    if let Some(domain) = message.text(code::DOMAIN_NAME, &mut buf) {
         let domain = domain.strip_suffix(b".").unwrap_or(domain);
-        if is_domain(domain) && domain.len() <= SEARCH {
+        if is_domain(domain)
+            && domain.len() <= SEARCH
+            && let Some(search) = env.resolver.lease_search(env.nic)
+        {
+            search.clear();
             // It fits: see above.
             let _ = search.extend_from_slice(domain);
         }
     }
-    if !search.is_empty() {
-        env.resolver.set_lease_search(env.nic, &search);
-    }
 }
 
-/// Writes the names of a search list (RFC 3397) to `out`, with spaces between; how many there were. What does not fit is
-/// left out.
-fn read_search(list: &[u8], out: &mut heapless::Vec<u8, SEARCH>) -> usize {
+/// The names of a search list (RFC 3397), up to the first that is none.
+fn names(list: &[u8]) -> impl Iterator<Item = Name<'_>> {
     let mut at = 0;
-    let mut count = 0usize;
     // A name takes at least a byte of the list.
-    while at < list.len() {
-        let Ok((name, next)) = Name::parse(list, at) else { break };
+    core::iter::from_fn(move || {
+        let (name, next) = Name::parse(list, at).ok().filter(|_| at < list.len())?;
         at = next;
-        let mut text: heapless::Vec<u8, SEARCH> = heapless::Vec::new();
-        let mut fits = true;
-        for label in name.labels() {
-            fits &= text.is_empty() || text.push(b'.').is_ok();
-            fits &= text.extend_from_slice(label).is_ok();
+        Some(name)
+    })
+}
+
+/// Whether `name` is that of a domain and, with dots between its labels, shorter than `room`.
+fn fits(name: &Name<'_>, room: usize) -> bool {
+    let len = name.labels().map(|label| label.len().saturating_add(1)).sum::<usize>();
+    len > 0 && len <= room && name.labels().all(is_domain)
+}
+
+/// Writes the names of a search list to `out`, with spaces between. What does not fit is left out.
+#[inline(never)]
+fn read_search(list: &[u8], out: &mut heapless::Vec<u8, SEARCH>) {
+    out.clear();
+    for name in names(list) {
+        if !fits(&name, out.capacity().saturating_sub(out.len())) {
+            continue;
         }
-        let room = out.capacity().saturating_sub(out.len());
-        if fits && is_domain(&text) && text.len() < room {
-            let _ = out.is_empty() || out.push(b' ').is_ok();
-            let _ = out.extend_from_slice(&text);
-            count = count.saturating_add(1);
+        // There is room for all of it: see `fits`.
+        let _ = out.is_empty() || out.push(b' ').is_ok();
+        for (n, label) in name.labels().enumerate() {
+            let _ = n == 0 || out.push(b'.').is_ok();
+            let _ = out.extend_from_slice(label);
         }
     }
-    count
 }
 
 /// Whether `name` has only the characters that host names have (RFC 1123 §2.1), and underscores.

@@ -47,6 +47,15 @@ pub struct Env<'c, 'a, H: Host> {
     pub nic: NicId,
 }
 
+/// What is to be sent.
+enum Due {
+    Nothing,
+    /// What the state calls for.
+    Message,
+    /// A DECLINE of this address, to this server.
+    Decline(Ipv4Addr, Ipv4Addr),
+}
+
 impl Client {
     /// Starts for the operation in slot `op`. A lease from before is given up without telling its server; its address is
     /// asked for again.
@@ -127,7 +136,19 @@ impl Client {
             if !due {
                 break;
             }
-            self.step(env);
+            match self.step(env) {
+                Due::Nothing => {}
+                Due::Message => self.transmit(env),
+                Due::Decline(addr, server) => {
+                    // One that is lost is found out by the server's own probe.
+                    let _ = self.send(env, Kind::Decline { addr, server });
+                }
+            }
+            if let State::Releasing { .. } = self.state
+                && !self.unsent
+            {
+                self.stop(env);
+            }
             if self.unsent {
                 break;
             }
@@ -194,25 +215,24 @@ impl Client {
         self.next = env.stack.now;
     }
 
-    /// Does the one thing that is due in this state.
-    fn step<H: Host>(&mut self, env: &mut Env<'_, '_, H>) {
+    /// Does the one thing that is due in this state, but for sending.
+    #[inline(never)]
+    fn step<H: Host>(&mut self, env: &mut Env<'_, '_, H>) -> Due {
         let now = env.stack.now;
         match self.state {
             State::Off | State::Informed => self.next = Instant::NEVER,
             State::Init => {
                 self.enter(env, State::Selecting { offer: None });
-                self.transmit(env);
+                return Due::Message;
             }
-            State::Selecting { offer: None } => {
-                self.transmit(env);
-            }
+            State::Selecting { offer: None } => return Due::Message,
             State::Selecting { offer: Some((offer, _)) } => self.select(env, offer),
             State::Requesting { .. } if self.tries >= SELECT_TRIES => self.enter(env, State::Init),
             State::Rebooting { .. } if self.tries >= REBOOT_TRIES => self.enter(env, State::Init),
-            State::Requesting { .. } | State::Rebooting { .. } | State::Informing { .. } => self.transmit(env),
-            State::Probing { terms, until } => self.probe(env, terms, until),
+            State::Requesting { .. } | State::Rebooting { .. } | State::Informing { .. } => return Due::Message,
+            State::Probing { terms, until } => return self.probe(env, terms, until),
             State::Booting if self.tries >= BOOT_TRIES => self.settle(env),
-            State::Booting => self.transmit(env),
+            State::Booting => return Due::Message,
             State::Bound => self.enter(env, State::Renewing { since: now }),
             State::Renewing { .. } if self.lease.is_some_and(|l| now >= l.rebinds()) => {
                 self.enter(env, State::Rebinding { since: now });
@@ -221,19 +241,15 @@ impl Client {
                 self.lose(env);
                 self.enter(env, State::Init);
             }
-            State::Renewing { .. } | State::Rebinding { .. } => self.transmit(env),
-            State::Releasing { until } => {
-                if now < until {
-                    self.transmit(env);
-                }
-                if !self.unsent || now >= until {
-                    self.stop(env);
-                }
-            }
+            State::Renewing { .. } | State::Rebinding { .. } => return Due::Message,
+            State::Releasing { until } if now >= until => self.stop(env),
+            State::Releasing { .. } => return Due::Message,
         }
+        Due::Nothing
     }
 
     /// Sends what the state calls for, and sets the time of the next.
+    #[inline(never)]
     fn transmit<H: Host>(&mut self, env: &mut Env<'_, '_, H>) {
         let now = env.stack.now;
         if let State::Selecting { .. } = self.state {
@@ -446,6 +462,7 @@ impl Client {
     }
 
     /// Takes the acknowledgement of `addr`.
+    #[inline(never)]
     fn accept<H: Host>(
         &mut self,
         env: &mut Env<'_, '_, H>,
@@ -470,7 +487,7 @@ impl Client {
         Ok(())
     }
 
-    fn probe<H: Host>(&mut self, env: &mut Env<'_, '_, H>, terms: Terms, until: Instant) {
+    fn probe<H: Host>(&mut self, env: &mut Env<'_, '_, H>, terms: Terms, until: Instant) -> Due {
         let now = env.stack.now;
         if until == Instant::NEVER {
             match env.stack.probe(env.nic, terms.addr) {
@@ -485,26 +502,24 @@ impl Client {
                 }
                 Err(_) => self.bind(env, terms),
             }
-            return;
+            return Due::Nothing;
         }
         if now < until {
             self.next = until;
-            return;
+            return Due::Nothing;
         }
         if !env.stack.probe_result(env.nic) {
-            return self.bind(env, terms);
+            self.bind(env, terms);
+            return Due::Nothing;
         }
         // RFC 2131 §3.1 (5): tell the server, then begin anew.
         env.stack.stats.count(Counter::DropDhcpUnusable);
         env.stack.host.log(LogEvent::AddressConflict, u64::from(env.nic.0), u64::from(terms.addr.to_bits()));
         bind::remove(env, None);
         self.config.address = None;
-        if !terms.server.is_unspecified() {
-            // One that is lost is found out by the server's own probe.
-            let _ = self.send(env, Kind::Decline { addr: terms.addr, server: terms.server });
-        }
         self.enter(env, State::Init);
         self.next = now + DECLINE_WAIT;
+        if terms.server.is_unspecified() { Due::Nothing } else { Due::Decline(terms.addr, terms.server) }
     }
 
     fn forget_probe<H: Host>(&mut self, env: &mut Env<'_, '_, H>) {

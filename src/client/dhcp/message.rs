@@ -76,6 +76,7 @@ pub(super) enum Kind {
 
 impl Client {
     /// Sends a message. `Err` only for what may go later.
+    #[inline(never)]
     pub(super) fn send<H: Host>(&mut self, env: &mut Env<'_, '_, H>, kind: Kind) -> Result<(), TxError> {
         let Some(interface) = env.stack.interface(env.nic) else { return Ok(()) };
         let (mac, mtu) = (interface.mac, interface.frame_mtu);
@@ -137,6 +138,7 @@ impl Client {
         repr.head()
     }
 
+    #[inline(never)]
     fn build<'b>(&self, buf: &'b mut [u8], kind: Kind, mtu: u16) -> wire::Result<&'b [u8]> {
         let mut b = Builder::options(buf);
         b.message_type(match kind {
@@ -171,16 +173,21 @@ impl Client {
         if let Some(s) = self.config.lease_s.filter(|_| !matches!(kind, Kind::Inform(_) | Kind::Boot { .. })) {
             b.u32(code::LEASE_TIME, s)?;
         }
-        let mut codes: heapless::Vec<u8, { PARAMETERS.len() + super::MORE_PARAMETERS }> = heapless::Vec::new();
-        // There is room for all of them.
-        let _ = codes.extend_from_slice(&PARAMETERS);
-        let _ = codes.extend_from_slice(&self.config.parameters);
-        b.option(code::PARAMETER_LIST, &codes)?;
+        self.put_parameters(&mut b)?;
         if let Kind::Boot { item: Some(item), .. } = kind {
             let [hi, lo] = item.to_be_bytes();
             b.option(code::VENDOR_SPECIFIC, &[PXE_BOOT_ITEM, 4, hi, lo, 0, 0, 255])?;
         }
         Ok(b.finish())
+    }
+
+    #[inline(never)]
+    fn put_parameters(&self, b: &mut Builder<'_>) -> wire::Result<()> {
+        let mut codes: heapless::Vec<u8, { PARAMETERS.len() + super::MORE_PARAMETERS }> = heapless::Vec::new();
+        // There is room for all of them.
+        let _ = codes.extend_from_slice(&PARAMETERS);
+        let _ = codes.extend_from_slice(&self.config.parameters);
+        b.option(code::PARAMETER_LIST, &codes)
     }
 
     /// The message that the state calls for.

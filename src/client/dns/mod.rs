@@ -165,13 +165,14 @@ impl<'a> Resolver<'a> {
         self.replace(Some(nic), servers);
     }
 
-    /// Sets the search list that the lease of `nic` names, unless the host has set one.
+    /// The search list, for the lease of `nic` to name it anew, unless the host has set one.
     #[cfg(feature = "dhcp")]
-    pub(super) fn set_lease_search(&mut self, nic: NicId, domains: &[u8]) {
-        if self.search.is_empty() || self.search_of.is_some() {
-            self.set_search(domains);
-            self.search_of = Some(nic);
+    pub(super) fn lease_search(&mut self, nic: NicId) -> Option<&mut heapless::Vec<u8, SEARCH>> {
+        if !self.search.is_empty() && self.search_of.is_none() {
+            return None;
         }
+        self.search_of = Some(nic);
+        Some(&mut self.search)
     }
 
     /// Forgets what the lease of `nic` named.

@@ -15,7 +15,6 @@ use crate::wire::nfs3::{
     Allowed, Args, Attributes, DirList, Entry, FileType, FsStat, Link, Outcome, PlusEntry, Status,
 };
 use crate::wire::udp;
-use crate::wire::xdr::Decoder;
 
 /// How soon a sink that refused is asked again.
 const SINK_RETRY: Duration = Duration::from_millis(10);
@@ -247,42 +246,6 @@ impl<H: Host> Query<H> {
         }
         Ok(())
     }
-
-    fn answered(&mut self, room: &mut Room<'_, '_, H>, answer: Answer<'_>) -> Result<(), Error> {
-        match (answer, &mut self.what) {
-            (Answer::Walked(result), _) => {
-                result?;
-                self.arrive(room)
-            }
-            (Answer::Allowed(allowed), _) => self.end(u64::from(allowed.bits)),
-            (Answer::FsStat(fs_stat), What::FsStat(known)) => {
-                *known = Some(fs_stat);
-                self.end(fs_stat.available_bytes)
-            }
-            (Answer::Link(path), What::Link(feed)) => {
-                let before = feed.taken();
-                feed.begin();
-                feed.put(path)?;
-                let fed = if feed.end() { Fed::End(path.len() as u64) } else { Fed::Full };
-                let taken = feed.taken();
-                self.fed(room, before, taken, fed)
-            }
-            (Answer::Plus(part), What::List(list)) => {
-                let before = list.feed.taken();
-                let fed = list.part(part.verifier, part.eof, part.clone().map(|e| (e.entry, e.attributes)))?;
-                let taken = list.feed.taken();
-                self.fed(room, before, taken, fed)
-            }
-            (Answer::Plain(part), What::List(list)) => {
-                let before = list.feed.taken();
-                let fed = list.part(part.verifier, part.eof, part.clone().map(|e| (e, None)))?;
-                let taken = list.feed.taken();
-                self.fed(room, before, taken, fed)
-            }
-            // No reply is read as the answer to another question.
-            _ => Ok(()),
-        }
-    }
 }
 
 /// What became of a reply for the sink.
@@ -370,29 +333,89 @@ impl<H: Host> Listing<H> {
     }
 }
 
-/// What a reply can be.
-enum Answer<'d> {
-    Walked(Result<(), Error>),
-    Allowed(Allowed),
-    FsStat(FsStat),
-    Link(&'d [u8]),
-    Plus(DirList<'d, PlusEntry<'d>>),
-    Plain(DirList<'d, Entry<'d>>),
+/// What came of a reply: nothing if it was not the one that is waited for; else an error of the call, a status of the
+/// server's, or what was done with the results.
+type Taken = Option<Result<Outcome<Result<(), Error>>, Error>>;
+
+/// Does something with the results of a reply.
+fn then<T>(taken: Option<Result<Outcome<T>, Error>>, work: impl FnOnce(T) -> Result<(), Error>) -> Taken {
+    Some(match taken? {
+        Ok(Ok(value)) => Ok(Ok(work(value))),
+        Ok(Err(status)) => Ok(Err(status)),
+        Err(why) => Err(why),
+    })
 }
 
+// Each kind of reply has a function of its own: the results of one are not to have room in the frame of another.
 impl<H: Host> Query<H> {
-    fn parse<'d>(&self, walk: &mut Walk, d: &mut Decoder<'d>) -> crate::wire::Result<Outcome<Answer<'d>>> {
-        if !self.found {
-            let (path, export) = (self.path.as_ref(), self.mount.path.as_ref());
-            return Ok(walk.take(path, export, d)?.map(Answer::Walked));
-        }
-        Ok(match &self.what {
-            What::Attributes(_) => Err(Status::OK),
-            What::Access(_) => Allowed::parse(d)?.map(Answer::Allowed),
-            What::FsStat(_) => FsStat::parse(d)?.map(Answer::FsStat),
-            What::Link(_) => Link::parse(d)?.map(|link| Answer::Link(link.path)),
-            What::List(Listing { plus: true, .. }) => DirList::parse(d)?.map(Answer::Plus),
-            What::List(_) => DirList::parse(d)?.map(Answer::Plain),
+    #[inline(never)]
+    fn take_step(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Taken {
+        let (path, export) = (self.path.as_ref(), self.mount.path.as_ref());
+        let JobState { caller, walk, .. } = &mut *room.job;
+        let server = self.mount.server;
+        let taken = caller.take(&mut room.net, server, incoming.payload, |d| walk.take(path, export, d));
+        then(taken, |result| result.and_then(|()| self.arrive(room)))
+    }
+
+    #[inline(never)]
+    fn take_allowed(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Taken {
+        let caller = &mut room.job.caller;
+        let taken = caller.take(&mut room.net, self.mount.server, incoming.payload, |d| {
+            Ok(Allowed::parse(d)?.map(|allowed| allowed.bits))
+        });
+        then(taken, |bits| self.end(u64::from(bits)))
+    }
+
+    #[inline(never)]
+    fn take_fs_stat(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Taken {
+        let caller = &mut room.job.caller;
+        let taken = caller.take(&mut room.net, self.mount.server, incoming.payload, FsStat::parse);
+        then(taken, |fs_stat| {
+            let available = fs_stat.available_bytes;
+            self.what = What::FsStat(Some(fs_stat));
+            self.end(available)
+        })
+    }
+
+    #[inline(never)]
+    fn take_link(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Taken {
+        let caller = &mut room.job.caller;
+        let taken = caller
+            .take(&mut room.net, self.mount.server, incoming.payload, |d| Ok(Link::parse(d)?.map(|link| link.path)));
+        then(taken, |path| {
+            let What::Link(feed) = &mut self.what else { return Ok(()) };
+            let before = feed.taken();
+            feed.begin();
+            feed.put(path)?;
+            let fed = if feed.end() { Fed::End(path.len() as u64) } else { Fed::Full };
+            let taken = feed.taken();
+            self.fed(room, before, taken, fed)
+        })
+    }
+
+    #[inline(never)]
+    fn take_plus(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Taken {
+        let caller = &mut room.job.caller;
+        let taken = caller.take(&mut room.net, self.mount.server, incoming.payload, DirList::<PlusEntry<'_>>::parse);
+        then(taken, |part| {
+            let What::List(list) = &mut self.what else { return Ok(()) };
+            let before = list.feed.taken();
+            let fed = list.part(part.verifier, part.eof, part.map(|e| (e.entry, e.attributes)))?;
+            let taken = list.feed.taken();
+            self.fed(room, before, taken, fed)
+        })
+    }
+
+    #[inline(never)]
+    fn take_plain(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Taken {
+        let caller = &mut room.job.caller;
+        let taken = caller.take(&mut room.net, self.mount.server, incoming.payload, DirList::<Entry<'_>>::parse);
+        then(taken, |part| {
+            let What::List(list) = &mut self.what else { return Ok(()) };
+            let before = list.feed.taken();
+            let fed = list.part(part.verifier, part.eof, part.map(|e| (e, None)))?;
+            let taken = list.feed.taken();
+            self.fed(room, before, taken, fed)
         })
     }
 
@@ -435,10 +458,19 @@ impl<H: Host> Work<H> for Query<H> {
     }
 
     fn take(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Result<(), Error> {
-        let JobState { caller, walk, .. } = &mut *room.job;
-        match caller.take(&mut room.net, self.mount.server, incoming.payload, |d| self.parse(walk, d)) {
+        let taken = match &self.what {
+            _ if !self.found => self.take_step(room, incoming),
+            // It ends with the walk.
+            What::Attributes(_) => None,
+            What::Access(_) => self.take_allowed(room, incoming),
+            What::FsStat(_) => self.take_fs_stat(room, incoming),
+            What::Link(_) => self.take_link(room, incoming),
+            What::List(Listing { plus: true, .. }) => self.take_plus(room, incoming),
+            What::List(_) => self.take_plain(room, incoming),
+        };
+        match taken {
             None => Ok(()),
-            Some(Ok(Ok(answer))) => self.answered(room, answer),
+            Some(Ok(Ok(result))) => result,
             Some(Ok(Err(Status::NOTSUPP)) | Err(Error::NotSupported)) if self.without_plus() => {
                 *room.net.detail = Detail::default();
                 Ok(())

@@ -211,13 +211,12 @@ impl Walk {
         last: bool,
         slash: bool,
     ) -> crate::wire::Result<Outcome<Result<(), Error>>> {
-        let found = match Found::parse(d)? {
-            Ok(found) => found,
-            Err(status) => return Ok(Err(status)),
-        };
+        let mut attributes = None;
+        if let Err(status) = Found::read(d, &mut self.found, &mut attributes)? {
+            return Ok(Err(status));
+        }
         self.depth = if up { self.depth.saturating_sub(1) } else { self.depth.saturating_add(1) };
-        self.found = found.file;
-        Ok(Ok(match &found.attributes {
+        Ok(Ok(match &attributes {
             Some(attributes) => self.reach(attributes, last, slash),
             None => {
                 self.step = Step::Ask { last, slash };
