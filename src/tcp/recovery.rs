@@ -1,6 +1,7 @@
 //! What is lost, and how fast to repair it: RACK and tail loss probes (RFC 8985) over the SACK scoreboard (RFC 6675),
 //! NewReno (RFC 6582) with peers that do not send SACK, proportional rate reduction (RFC 6937, but for the least of two
-//! segments), limited transmit (RFC 3042), and taking back a timeout that was none (RFC 3522). Which bytes go into a segment is for `send`.
+//! segments), limited transmit (RFC 3042), and taking back a timeout that was none (RFC 3522). Which bytes go into a
+//! segment is for `send`.
 
 use super::congestion::Congestion;
 use super::rtt::Rtt;

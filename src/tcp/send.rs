@@ -140,11 +140,7 @@ impl<'a, H: Host> Connection<'a, H> {
                     let len = usize::try_from(left).unwrap_or(0);
                     Some(Choice { at: nxt, len, fin: self.tx.fin && nxt + left == self.tx.queue.end(), again: false })
                 } else {
-                    self.tx.probe_again().map(|last| {
-                        let most = u64::from(room).wrapping_add(u64::from(self.tx.fin_sent()));
-                        let start = last.start.later(last.end - most.min(last.bytes()));
-                        self.tx.part(start, last.end, room)
-                    })
+                    self.tx.probe_again(room)
                 };
                 // What the window no longer covers is left to the retransmission timer.
                 if let Some(choice) = choice.filter(|choice| choice.at < self.tx.edge) {

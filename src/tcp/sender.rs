@@ -542,9 +542,17 @@ impl<'a, H: Host> Sender<'a, H> {
         Choice { at: start, len: usize::try_from(to.since(start)).unwrap_or(0), fin, again: true }
     }
 
-    /// What a probe sends again: the last segment (RFC 8985 §7.3), or, where the peer has that, the first.
-    pub fn probe_again(&self) -> Option<Range> {
-        self.board.last().filter(|last| last.mark != Mark::Sacked).or_else(|| self.board.first())
+    /// What a probe sends again: the last segment (RFC 8985 §7.3), or, where the peer has that or it is but a FIN, of which
+    /// not every peer sends SACK, the first.
+    pub fn probe_again(&self, room: u32) -> Option<Choice> {
+        let last = self.board.last()?;
+        if last.mark == Mark::Sacked || last.start >= self.queue.end() {
+            let first = self.board.first()?;
+            return Some(self.part(first.start, first.end, room));
+        }
+        let most = u64::from(room).wrapping_add(u64::from(self.fin_sent()));
+        let start = last.start.later(last.end - most.min(last.bytes()));
+        Some(self.part(start, last.end, room))
     }
 
     /// Nothing is in flight and the window lets nothing through: a probe must ask for it (RFC 9293 §3.8.6.1).

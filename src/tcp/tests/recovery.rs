@@ -108,6 +108,24 @@ fn a_retransmission_that_is_lost_is_probed_for() {
     assert!(starts(&mut rig).is_empty());
 }
 
+/// A receiver that does not SACK a FIN answers one that comes too early as if it had not come.
+#[test]
+fn a_fin_alone_is_no_probe() {
+    let mut rig = Rig::new();
+    let key = flying(&mut rig, quiet(), true, 8);
+    let Node { tcp, stack, .. } = &mut rig.node;
+    tcp.shutdown(stack, key).unwrap();
+    rig.node.pass();
+    assert_eq!(rig.sent_short(), [(9001, 0, F | A)]);
+    rig.send_sack(1001, &[(2001, 9001)]);
+    assert_eq!(starts(&mut rig), [1001]);
+    rig.advance(50);
+    assert_eq!(starts(&mut rig), [1001]);
+    rig.send(A, 1, 9002, &[]);
+    rig.advance(1_000);
+    assert!(starts(&mut rig).is_empty());
+}
+
 #[test]
 fn a_late_acknowledgement_of_the_last_segment_of_a_repair_is_waited_for() {
     let mut rig = Rig::new();
