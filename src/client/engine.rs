@@ -192,7 +192,7 @@ impl<'a, H: Host> Engine<'a, H> {
 
     /// The earliest time at which [`Self::tick`] has something to do.
     pub fn deadline(&self) -> Instant {
-        if self.stack.wake || self.stack.blocked {
+        if self.stack.wake || self.stack.blocked || self.marked {
             return Instant::ZERO;
         }
         self.stack.deadline().min(self.ops.deadline()).min(self.dhcp_deadline()).min(self.tcp_deadline())
@@ -291,6 +291,8 @@ impl<'a, H: Host> Engine<'a, H> {
     /// fetched. Out of line, as what follows from a frame is: neither is to lie under the other.
     #[inline(never)]
     fn fire(&mut self) {
+        // What an upcall of the host's has led to.
+        self.follow();
         let now = self.stack.now;
         if self.stack.wake || self.stack.blocked || now >= self.stack.deadline() {
             self.stack.tick();
@@ -374,7 +376,7 @@ impl<'a, H: Host> Engine<'a, H> {
     fn receive_new<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
         match self.receive_any(nic, frame, flags) {
             Found::Done(hit) => Outcome { received: Received::Nothing, hit },
-            Found::Arrived(arrived) => Outcome { received: self.receive_arrived(&arrived), hit: None },
+            Found::Arrived(arrived) => Outcome { received: self.receive_first(&arrived), hit: None },
             #[cfg(feature = "dhcp")]
             Found::Heard(op, heard, message) => {
                 self.tell_heard(op, heard, message);
@@ -462,14 +464,33 @@ impl<'a, H: Host> Engine<'a, H> {
         Found::Arrived(arrived)
     }
 
+    /// A datagram that has found its socket, the first of its flow or reassembled: the short way, whose frame would lie above the
+    /// long one's, is not tried.
+    #[inline(never)]
+    fn receive_first<'f>(&mut self, arrived: &Arrived<'f>) -> Received<'f> {
+        match arrived.owner {
+            Owner::Client(op) => {
+                self.receive_unusual(op, arrived);
+                Received::Nothing
+            }
+            _ => self.receive_for_host(arrived),
+        }
+    }
+
     /// A datagram that has found its socket.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
     fn receive_arrived<'f>(&mut self, arrived: &Arrived<'f>) -> Received<'f> {
-        let Arrived { socket, meta, payload, .. } = *arrived;
         if let Owner::Client(op) = arrived.owner {
             self.receive_for_client(op, arrived);
             return Received::Nothing;
         }
+        self.receive_for_host(arrived)
+    }
+
+    #[inline]
+    fn receive_for_host<'f>(&mut self, arrived: &Arrived<'f>) -> Received<'f> {
+        let Arrived { socket, meta, payload, .. } = *arrived;
         if !arrived.holds() {
             self.stack.stats.count(Counter::DropUdpChecksum);
             return Received::Nothing;
@@ -628,7 +649,7 @@ impl<'a, H: Host> Engine<'a, H> {
         };
         let flags = if staged.sum_ok { RxFlags::L4_SUM_OK } else { RxFlags::empty() };
         let received = match self.receive_reassembled(staged.nic, staged.frame(), flags) {
-            Found::Arrived(arrived) => self.receive_arrived(&arrived),
+            Found::Arrived(arrived) => self.receive_first(&arrived),
             #[cfg(feature = "dhcp")]
             Found::Heard(op, heard, message) => {
                 self.tell_heard(op, heard, message);

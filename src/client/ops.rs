@@ -440,6 +440,13 @@ impl<'a, H: Host> Ops<'a, H> {
         Some(result)
     }
 
+    /// Has the operation in slot `index` polled by [`Self::follow`].
+    pub fn mark(&mut self, index: u8) {
+        if let Some(op) = running(&mut self.slots, index) {
+            op.told = true;
+        }
+    }
+
     /// Polls the operations that were told something.
     pub fn follow(&mut self, around: &mut Surroundings<'_, 'a, H>) {
         for index in 0..self.used() {

@@ -358,6 +358,7 @@ pub unsafe extern "C" fn lace_dhcp_stop(net: *mut lace_stack, nic: lace_nic_id) 
         let nic = nic_at(net, nic)?;
         net.call(|core| {
             core.engine.dhcp_stop(nic);
+            core.engine.follow();
             Ok(())
         })
     }))

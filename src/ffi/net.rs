@@ -38,7 +38,10 @@ pub unsafe extern "C" fn lace_addr_add(
         }
         net.call(|core| {
             #[cfg(feature = "dhcp")]
-            core.engine.dhcp_stop(id);
+            {
+                core.engine.dhcp_stop(id);
+                core.engine.follow();
+            }
             let interface = core.engine.stack.interface_mut(id).ok_or(LACE_EBADF)?;
             if interface.add_address(cidr) { Ok(()) } else { Err(LACE_EMFILE) }
         })

@@ -294,6 +294,7 @@ pub unsafe extern "C" fn lace_nic_remove(net: *mut lace_stack, nic: lace_nic_id)
     status(enter(net).and_then(|net| {
         net.ask(&net.nics, nic, request::REMOVE, |core, _| {
             core.remove_nic(net, nic);
+            core.engine.follow();
             Ok(())
         })
     }))

@@ -48,6 +48,32 @@ pub struct Pass {
     pub empty: bool,
 }
 
+/// What a frame that was taken means for the host: for as long as the driver lends it.
+struct Told {
+    nic: NicId,
+    start: *const u8,
+    len: usize,
+    outcome: Outcome<'static>,
+}
+
+impl Told {
+    const NOTHING: Told = Told {
+        nic: NicId(0),
+        start: core::ptr::null(),
+        len: 0,
+        outcome: Outcome { received: Received::Nothing, hit: None },
+    };
+
+    /// Makes the upcalls. Out of line: what is told has a large frame on the machine's stack, and is not to lie above what
+    /// takes frames.
+    #[inline(never)]
+    fn make(&self, net: &lace_stack) {
+        let mut delivery = Delivery::NOTHING;
+        net.access(|core| core.deliver(net, self, &mut delivery));
+        delivery.make(net);
+    }
+}
+
 /// What is to be told of one frame. Filled in where it lies: a copy of it would cost a host whose `memcpy` goes byte by byte
 /// a thousand instructions a frame.
 struct Delivery {
@@ -59,11 +85,6 @@ struct Delivery {
 
 impl Delivery {
     const NOTHING: Delivery = Delivery { staged: None, datagram: None, hook: None };
-
-    /// As [`Self::NOTHING`], without writing all of it.
-    fn clear(&mut self) {
-        (self.staged, self.datagram, self.hook) = (None, None, None);
-    }
 
     /// Makes the upcalls.
     fn make(&self, net: &lace_stack) {
@@ -99,10 +120,10 @@ impl Core {
     }
 
     /// Takes a frame of the driver's; [`Engine::follow`] is to be called next. Whether anything is to be told of it: what, is
-    /// in `delivery`, which was empty.
+    /// in `told`.
     ///
     /// [`Engine::follow`]: crate::client::engine::Engine::follow
-    fn take(&mut self, net: &lace_stack, nic: NicId, frame: &lace_frame, delivery: &mut Delivery) -> bool {
+    fn take(&mut self, net: &lace_stack, nic: NicId, frame: &lace_frame, told: &mut Told) -> bool {
         let (start, len) = (frame.data.cast::<u8>(), frame.len as usize);
         let at = start.addr();
         let end = at.saturating_add(len);
@@ -127,20 +148,15 @@ impl Core {
         if matches!(outcome.received, Received::Nothing) && outcome.hit.is_none() {
             return false;
         }
-        self.deliver(net, nic, &outcome, (start, len), delivery);
+        *told = Told { nic, start, len, outcome };
         true
     }
 
-    /// Works out whom to tell what of the frame at `frame` (start and length).
+    /// Works out whom to tell what of a frame.
     #[inline(never)]
-    fn deliver(
-        &self,
-        net: &lace_stack,
-        nic: NicId,
-        outcome: &Outcome<'_>,
-        frame: (*const u8, usize),
-        delivery: &mut Delivery,
-    ) {
+    fn deliver(&self, net: &lace_stack, told: &Told, delivery: &mut Delivery) {
+        let Told { nic, start, len, outcome } = told;
+        let (nic, frame) = (*nic, (*start, *len));
         match &outcome.received {
             Received::Datagram { socket, meta, payload } => {
                 let offset = payload.as_ptr().addr().wrapping_sub(frame.0.addr());
@@ -382,9 +398,9 @@ pub(super) fn deliver(net: &lace_stack, nic: NicId, frame: &lace_frame) {
 /// Out of line: what follows from a frame is not to lie above what is to be told of it.
 #[inline(never)]
 fn take_one(net: &lace_stack, nic: NicId, frame: &lace_frame) {
-    let mut delivery = Delivery::NOTHING;
-    if net.access(|core| core.take(net, nic, frame, &mut delivery)) {
-        delivery.make(net);
+    let mut told = Told::NOTHING;
+    if net.access(|core| core.take(net, nic, frame, &mut told)) {
+        told.make(net);
     }
 }
 
@@ -432,13 +448,15 @@ impl NicCalls {
 enum Leave {
     /// To ask a NIC to push.
     Pump(*mut c_void, unsafe extern "C" fn(ctx: *mut c_void)),
-    /// To make upcalls for a frame, or do what its taking has led to.
+    /// To make upcalls for a frame.
     Tell,
+    /// To do what its taking has led to.
+    Act,
 }
 
 impl Core {
     /// Goes on with a pass, as far as no upcall is to be made. `None`: it is over.
-    fn go_on(&mut self, net: &lace_stack, round: &mut Round, delivery: &mut Delivery) -> Option<Leave> {
+    fn go_on(&mut self, net: &lace_stack, round: &mut Round, told: &mut Told) -> Option<Leave> {
         let nics = net.nics.entries.len();
         let mut pushed = None;
         match core::mem::replace(&mut round.stage, Stage::Turn) {
@@ -483,10 +501,11 @@ impl Core {
                     break;
                 }
                 taken += 1;
-                if self.take(net, nic, &frame, delivery) || self.engine.is_marked() || net.is_asked() {
+                let tells = self.take(net, nic, &frame, told);
+                if tells || self.engine.is_marked() || net.is_asked() {
                     round.next(nics, given.saturating_add(taken), false);
                     round.stage = Stage::Lent(frame, calls);
-                    return Some(Leave::Tell);
+                    return Some(if tells { Leave::Tell } else { Leave::Act });
                 }
                 calls.give_back(&frame);
             }
@@ -538,8 +557,8 @@ pub(super) fn pass(net: &lace_stack, budget: u32) -> Pass {
 /// Takes frames and makes the upcalls they lead to, until clients are to act. Whether there are more.
 #[inline(never)]
 fn take_frames(net: &lace_stack, round: &mut Round) -> bool {
-    let mut delivery = Delivery::NOTHING;
-    while let Some(leave) = net.access(|core| core.go_on(net, round, &mut delivery)) {
+    let mut told = Told::NOTHING;
+    while let Some(leave) = net.access(|core| core.go_on(net, round, &mut told)) {
         match leave {
             Leave::Pump(ctx, pump) => {
                 let before = net.inputs.get();
@@ -547,13 +566,11 @@ fn take_frames(net: &lace_stack, round: &mut Round) -> bool {
                 net.upcall(Upcall::Pump, || unsafe { pump(ctx) });
                 round.stage = Stage::Pushed(net.inputs.get().wrapping_sub(before));
             }
-            Leave::Tell => {
-                delivery.make(net);
-                if net.access(|core| core.engine.is_marked()) {
-                    return true;
-                }
-                delivery.clear();
-            }
+            Leave::Tell => told.make(net),
+            Leave::Act => {}
+        }
+        if net.access(|core| core.engine.is_marked()) {
+            return true;
         }
     }
     false

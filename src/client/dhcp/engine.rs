@@ -83,14 +83,15 @@ impl<'a, H: Host> Engine<'a, H> {
     }
 
     /// Ends what DHCP does on a NIC: an address it has set goes, and its server is not told. To be called before the host
-    /// sets an address of its own. An operation that waits fails.
+    /// sets an address of its own. An operation that waits fails in [`Self::follow`].
     pub fn dhcp_stop(&mut self, nic: NicId) {
         let op = self.with_dhcp(nic, |client, env| {
             client.stop(env);
             client.waiting()
         });
         if let Some(Some(op)) = op {
-            self.poll(op);
+            self.marked = true;
+            self.ops.mark(op);
         }
     }
 

@@ -7,6 +7,7 @@ use crate::client::operation::{Cx, Detail, DetailKind, icmp_meaning};
 use crate::stack::egress::TxError;
 use crate::stack::icmp::{ErrorKind, IcmpError};
 use crate::stack::stats::Counter;
+use crate::storage::checksum::Sum;
 use crate::storage::error::Error;
 use crate::storage::host::{Endpoint, Host, LogEvent, Span};
 use crate::storage::slots::Key;
@@ -399,14 +400,14 @@ impl Session {
 
     /// Tells the server that the transfer ends here, as far as one frame can.
     pub fn tell<H: Host>(&self, cx: &mut Cx<'_, '_, H>, code: ErrorCode, text: &[u8]) {
-        if !self.bound {
-            return;
-        }
-        let mut buffer = [0; 64];
-        if let Ok(len) = emit_error(code, text, &mut buffer) {
-            // Best effort: a server that does not hear it gives up by itself.
-            let _ = self.send(cx, &[Span::Bytes(buffer.get(..len).unwrap_or(&[]))]);
-        }
+        let Some(socket) = self.socket.filter(|_| self.bound) else { return };
+        // Kind, code and the text's end.
+        let len = text.len().saturating_add(5);
+        // Best effort: a server that does not hear it gives up by itself.
+        let _ = cx.udp.send_filled(cx.stack, socket, self.peer, len, &mut |out| {
+            emit_error(code, text, out).map_err(|_| TxError::Invalid)?;
+            Ok(Sum::of(out))
+        });
     }
 
     /// The same, for good: what the server may still send is nobody's.

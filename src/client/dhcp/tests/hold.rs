@@ -256,6 +256,7 @@ fn an_address_of_the_hosts_own_ends_the_lease() {
     // While an operation waits, it fails.
     let mut s = Script::new(|_| ());
     s.rig.engine.dhcp_stop(nic);
+    s.rig.engine.follow();
     assert_eq!(s.step(), Step::Done(Err(Error::Cancelled)));
     let mut s = Script::new(|_| ());
     s.rig.engine.stack.remove_interface(nic);
