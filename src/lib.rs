@@ -53,6 +53,11 @@
 #[cfg(any(test, feature = "sim"))]
 extern crate std;
 
+/// Whether the short ways are built in (feature `fast`) for what is like the datagram or fragment before: `udp::lane`,
+/// `stack::trail`, a client's [`usual`](client::operation::Operation::usual) datagram, and [`stack::way`] for what UDP sends. All
+/// of it goes the long way without.
+pub const FAST: bool = cfg!(feature = "fast");
+
 pub mod client;
 pub mod ffi;
 #[cfg(any(test, feature = "sim"))]

@@ -8,6 +8,7 @@ use super::dns::{Cached, Resolver};
 use super::expectations::Expectations;
 use super::operation::{Cx, Datagram as ClientDatagram, Operation};
 use super::ops::{Client, Op, Ops, Surroundings, each_client};
+use crate::FAST;
 use crate::stack::icmp::{EchoReply, ErrorKind, IcmpError};
 use crate::stack::ingress::{Action, Hit, Ingress, Packet};
 use crate::stack::interface::NicId;
@@ -347,7 +348,8 @@ impl<'a, H: Host> Engine<'a, H> {
     /// Takes a received frame.
     #[inline]
     pub fn take<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
-        if let Some(trail) = &self.trail
+        if FAST
+            && let Some(trail) = &self.trail
             && let Some(piece) = trail.take(self.trail_version(), nic, frame, flags)
         {
             self.stack.stats.count(Counter::RxFrames);
@@ -358,7 +360,8 @@ impl<'a, H: Host> Engine<'a, H> {
             }
             return Outcome { received: self.receive_verdict(verdict), hit: None };
         }
-        if let Some(lane) = &self.lane
+        if FAST
+            && let Some(lane) = &self.lane
             && let Some(arrived) = lane.take(self.udp.version(&self.stack), nic, frame, flags)
         {
             self.stack.stats.count(Counter::RxFrames);
@@ -456,7 +459,8 @@ impl<'a, H: Host> Engine<'a, H> {
         };
         let arrived = Arrived::of(packet, &datagram, socket, owner);
         // What a DHCP client takes while it is at work, no socket gets.
-        if arrived.port != crate::wire::dhcp::CLIENT_PORT
+        if FAST
+            && arrived.port != crate::wire::dhcp::CLIENT_PORT
             && let Some(interface) = self.stack.interface(packet.nic)
         {
             self.lane = Lane::of(interface, packet.frame, &arrived, self.udp.version(&self.stack));
@@ -549,7 +553,7 @@ impl<'a, H: Host> Engine<'a, H> {
     #[inline]
     fn receive_for_client(&mut self, op: u8, arrived: &Arrived<'_>) {
         let mut around = around!(self);
-        if self.ops.usual(op, &mut around, arrived) {
+        if FAST && self.ops.usual(op, &mut around, arrived) {
             return;
         }
         self.receive_unusual(op, arrived);
@@ -602,7 +606,7 @@ impl<'a, H: Host> Engine<'a, H> {
         for _ in 0..self.stack.landing.take_moves() {
             self.stack.stats.count(Counter::LandingMoved);
         }
-        if matches!(verdict, Verdict::Kept) {
+        if FAST && matches!(verdict, Verdict::Kept) {
             let version = self.trail_version();
             if let Some(interface) = self.stack.interface(packet.nic) {
                 Trail::note(&mut self.trail, interface, packet, self.stack.landing.last, version);

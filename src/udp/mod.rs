@@ -14,6 +14,7 @@
 
 pub mod lane;
 
+use crate::FAST;
 use crate::stack::Stack;
 use crate::stack::egress::{Fill, L4Header, L4Sum, Packet as Outgoing, TxError, pseudo_header, span_len};
 use crate::stack::icmp::IcmpError;
@@ -316,10 +317,10 @@ impl<'a> Udp<'a> {
         body: &[Span<'_, H::Memory>],
         queue: bool,
     ) -> core::result::Result<(), TxError> {
-        match self.send_known(stack, key, dst, body, queue) {
-            Some(sent) => sent,
-            None => self.send_anew(stack, key, dst, body, queue),
+        if FAST && let Some(sent) = self.send_known(stack, key, dst, body, queue) {
+            return sent;
         }
+        self.send_anew(stack, key, dst, body, queue)
     }
 
     /// Sends a datagram the way of the last, if it is one of the same flow; `None`: it is to go the long way.
@@ -370,7 +371,9 @@ impl<'a> Udp<'a> {
         let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
         let dst = dst.or(socket.peer).ok_or(TxError::Invalid)?;
         send(stack, socket, dst, body, queue)?;
-        self.remember(stack, key, dst);
+        if FAST {
+            self.remember(stack, key, dst);
+        }
         Ok(())
     }
 

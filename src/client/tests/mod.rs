@@ -1,6 +1,7 @@
 //! Packet scripts against the whole engine: what belongs to no single client.
 
 mod fragments;
+#[cfg(feature = "fast")]
 mod lanes;
 mod link;
 
