@@ -388,6 +388,7 @@ fn answer(lines: &mut BufReader<TcpStream>, command: &str, code: &str) -> String
 }
 
 /// The same put by the Linux kernel and its sendfile(2): Mbit/s, from the opening of the data connection to the 226.
+/// `LACE_CONGESTION` names its congestion control, if not the machine's default.
 fn kernel_put(file: &TestFile) -> f64 {
     let mut lines = BufReader::new(TcpStream::connect((SERVER, 21)).expect("it listens"));
     answer(&mut lines, "", "220");
@@ -397,11 +398,19 @@ fn kernel_put(file: &TestFile) -> f64 {
     let line = answer(&mut lines, "EPSV", "229");
     let port = line.split('|').nth(3).and_then(|p| p.parse::<u16>().ok()).expect("a port");
     let data = TcpStream::connect((SERVER, port)).expect("it listens");
+    use std::os::fd::AsRawFd;
+    if let Ok(name) = std::env::var("LACE_CONGESTION") {
+        // SAFETY: a live descriptor and a live buffer.
+        let rc = unsafe {
+            let (value, len) = (name.as_ptr().cast(), name.len() as libc::socklen_t);
+            libc::setsockopt(data.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, value, len)
+        };
+        assert_eq!(rc, 0, "{name}: {}", std::io::Error::last_os_error());
+    }
     answer(&mut lines, "STOR up/stored", "150");
     let from = std::fs::File::open(&file.path).expect("readable");
     let mut left = file.len as usize;
     while left > 0 {
-        use std::os::fd::AsRawFd;
         // SAFETY: live descriptors.
         let n = unsafe { libc::sendfile(data.as_raw_fd(), from.as_raw_fd(), std::ptr::null_mut(), left) };
         assert!(n > 0, "{}", std::io::Error::last_os_error());
