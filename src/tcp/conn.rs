@@ -258,6 +258,8 @@ impl<'a, H: Host> Connection<'a, H> {
         Self::with(index, tx, rx, options)
     }
 
+    // In place: a copy of a connection on the stack is nearly a kilobyte.
+    #[inline(always)]
     fn with(index: u16, tx: Sender<'a, H>, rx: Receiver<'a, H::Memory>, options: Options) -> Self {
         let nowhere = Endpoint { addr: Ipv4Addr::UNSPECIFIED, port: 0 };
         Connection {

@@ -112,6 +112,7 @@ pub struct Ack<'s> {
 
 impl<'a, H: Host> Sender<'a, H> {
     /// A fresh half; `queue` and `board` are reset.
+    #[inline(always)] // In place, as the connection around it.
     pub fn new(queue: SendQueue<'a, H>, board: Scoreboard<'a>, options: &Options) -> Self {
         Sender {
             queue,
