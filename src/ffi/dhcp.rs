@@ -415,6 +415,7 @@ pub unsafe extern "C" fn lace_dhcp_on_lost(
 }
 
 /// Tells of addresses that were lost.
+#[inline(never)]
 pub(super) fn tell_lost(net: &lace_stack) {
     for index in 0..net.nics.entries.len() {
         let told = net.access(|core| {

@@ -365,10 +365,20 @@ fn tell_news(net: &lace_stack) {
     #[cfg(feature = "tcp")]
     super::tcp::tell_events(net);
     // Most often a connection had something to tell, and no operation: theirs need not be looked through.
-    let some = net.access(|core| core.engine.ops.take_news());
+    if net.access(|core| core.engine.ops.take_news()) {
+        tell_ops(net);
+    }
+    #[cfg(feature = "dhcp")]
+    if net.access(|core| core.engine.shared.dhcp.has_lost()) {
+        super::dhcp::tell_lost(net);
+    }
+}
+
+#[inline(never)]
+fn tell_ops(net: &lace_stack) {
     let mut index = 0;
     // Each tells of progress, then of its end.
-    for _ in 0..if some { 2 * net.ops.entries.len() } else { 0 } {
+    for _ in 0..2 * net.ops.entries.len() {
         let Some((notify, op, news)) = net.access(|core| core.news(net, &mut index)) else { break };
         match news {
             News::Progress { done, total } => {
@@ -385,8 +395,6 @@ fn tell_news(net: &lace_stack) {
             }
         }
     }
-    #[cfg(feature = "dhcp")]
-    super::dhcp::tell_lost(net);
 }
 
 /// Hands a frame to the stack at rest and makes the upcalls it leads to.
@@ -459,17 +467,18 @@ impl Core {
     fn go_on(&mut self, net: &lace_stack, round: &mut Round, told: &mut Told) -> Option<Leave> {
         let nics = net.nics.entries.len();
         let mut pushed = None;
-        match core::mem::replace(&mut round.stage, Stage::Turn) {
-            Stage::Begin => {
-                self.read_clock();
-                for index in 0..nics {
-                    self.ask_link(NicId(index as u8));
-                }
-                round.at = self.turn;
+        // No table of jumps, which would lie among the constants, on a page more.
+        let stage = core::mem::replace(&mut round.stage, Stage::Turn);
+        if let Stage::Lent(frame, calls) = stage {
+            calls.give_back(&frame);
+        } else if let Stage::Begin = stage {
+            self.read_clock();
+            for index in 0..nics {
+                self.ask_link(NicId(index as u8));
             }
-            Stage::Turn => {}
-            Stage::Pushed(frames) => pushed = Some(frames),
-            Stage::Lent(frame, calls) => calls.give_back(&frame),
+            round.at = self.turn;
+        } else if let Stage::Pushed(frames) = stage {
+            pushed = Some(frames);
         }
         while round.left > 0 && round.idle < nics {
             let nic = NicId(round.at as u8);

@@ -682,14 +682,20 @@ pub(super) fn tell_events(net: &lace_stack) {
             }
         };
         // Where nobody wants to be told, neither handlers nor handles are looked at.
-        let handler = net.access(|core| if core.tcp_handlers > 0 { core.tcp.get(at).copied() } else { None });
-        if let Some(handler) = handler
-            && let Some(call) = handler.call
-            && (net.tcp.find(handle).is_ok() || net.listeners.find(handle).is_ok())
-        {
-            // SAFETY: the host vouches for its callback.
-            net.upcall(Upcall::Other, || unsafe { call(handler.ctx, handle, events) });
+        if net.access(|core| core.tcp_handlers > 0) {
+            tell_event(net, at, handle, events);
         }
+    }
+}
+
+#[inline(never)]
+fn tell_event(net: &lace_stack, at: usize, handle: i32, events: u32) {
+    if let Some(handler) = net.access(|core| core.tcp.get(at).copied())
+        && let Some(call) = handler.call
+        && (net.tcp.find(handle).is_ok() || net.listeners.find(handle).is_ok())
+    {
+        // SAFETY: the host vouches for its callback.
+        net.upcall(Upcall::Other, || unsafe { call(handler.ctx, handle, events) });
     }
 }
 

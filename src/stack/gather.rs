@@ -50,7 +50,7 @@ fn send_lent<N: Nic>(
 }
 
 /// The same for an asynchronous NIC.
-#[cfg_attr(target_pointer_width = "32", inline(never))]
+#[inline(never)]
 fn send_kept<N: Nic>(
     iface: &mut Interface<N>,
     frames: &mut TxFrames<'_>,

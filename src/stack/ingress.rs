@@ -172,6 +172,7 @@ impl<'a, H: Host> Stack<'a, H> {
         Ingress::Done
     }
 
+    #[inline(never)]
     fn receive_hooked(&mut self, kind: EtherType, bytes: &[u8], payload: &[u8]) -> Ingress<'static> {
         let Some(hook) = self.hooks.find(Hook::EtherType(kind)) else {
             return self.drop_frame(Counter::DropEthertype);

@@ -5,10 +5,11 @@
 
 use super::Stack;
 use super::egress::{self, Fill, MAX_BODY, MAX_HEADERS, TxError, copy_out, copy_spans, sum_spans};
-use super::interface::NicId;
+use super::frames::TxFrames;
+use super::interface::{Interface, NicId};
 use super::stats::Counter;
 use crate::storage::checksum::Sum;
-use crate::storage::host::{Host, Memory, NicCaps, Span, Token};
+use crate::storage::host::{Host, Memory, Nic, NicCaps, Span, Token};
 use crate::storage::time::{Duration, Instant};
 use crate::wire::ethernet::{self, EtherType, MIN_FRAME_LEN, TAGGED_HEADER_LEN, Tag};
 use crate::wire::ipv4::{self, Protocol};
@@ -90,6 +91,8 @@ struct Frame<'f> {
     /// Length of transport header and body.
     l4_len: u16,
     ip_offload: bool,
+    /// The hardware makes the transport checksum.
+    offload: bool,
 }
 
 impl Frame<'_> {
@@ -144,6 +147,41 @@ impl Frame<'_> {
 fn copy_array<const N: usize>(out: &mut [u8], header: &[u8; N]) -> Option<Sum> {
     *out.first_chunk_mut::<N>()? = *header;
     Some(Sum::of_array(header))
+}
+
+/// Has a NIC that does not gather, or lends nothing, copy what goes along a way.
+#[inline(never)]
+fn copy_along<N: Nic>(
+    iface: &mut Interface<N>,
+    frames: &mut TxFrames<'_>,
+    frame: &Frame<'_>,
+    load: Load<'_, '_, N::Memory>,
+) -> Result<(), TxError> {
+    let nic = frame.way.nic;
+    let headers = usize::from(frame.way.head_len).wrapping_add(frame.l4.len());
+    let len = usize::from(frame.way.head_len).wrapping_add(usize::from(frame.l4_len));
+    match load {
+        // Each kind has a closure of its own: what is moved into one that serves all is stored in parts and loaded as a
+        // whole, and waits for the payload's stores.
+        Load::Spans([span]) => copy_out(iface, frames, nic, len, |out| {
+            let (head, rest) = out.split_at_mut_checked(headers).ok_or(TxError::Invalid)?;
+            let body = match span {
+                Span::Bytes(bytes) => Sum::copy(rest, bytes).ok_or(TxError::Invalid)?,
+                Span::Memory { memory, at, .. } => memory.read_sum(*at, rest).map_err(|_| TxError::Invalid)?,
+            };
+            frame.write(head, if frame.offload { None } else { Some(body) }).ok_or(TxError::Invalid)
+        }),
+        Load::Spans(spans) => copy_out(iface, frames, nic, len, |out| {
+            let (head, rest) = out.split_at_mut_checked(headers).ok_or(TxError::Invalid)?;
+            let body = copy_spans(rest, spans)?;
+            frame.write(head, if frame.offload { None } else { Some(body) }).ok_or(TxError::Invalid)
+        }),
+        Load::Fill(_, fill) => copy_out(iface, frames, nic, len, |out| {
+            let (head, rest) = out.split_at_mut_checked(headers).ok_or(TxError::Invalid)?;
+            let body = fill(rest)?;
+            frame.write(head, if frame.offload { None } else { Some(body) }).ok_or(TxError::Invalid)
+        }),
+    }
 }
 
 impl<'a, H: Host> Stack<'a, H> {
@@ -236,7 +274,7 @@ impl<'a, H: Host> Stack<'a, H> {
         };
         let gathers = caps.contains(NicCaps::GATHER) && (lends || !caps.contains(NicCaps::ASYNC));
         let frames = &mut self.frames;
-        let frame = Frame { way, ident, l4, sum_at, l4_len: l4_len as u16, ip_offload };
+        let frame = Frame { way, ident, l4, sum_at, l4_len: l4_len as u16, ip_offload, offload };
         let sent = match load {
             Load::Spans(spans) if gathers => {
                 let body = if offload { Ok(None) } else { sum_spans(spans).map(Some) };
@@ -247,26 +285,7 @@ impl<'a, H: Host> Stack<'a, H> {
                     egress::send_gathered(iface, frames, way.nic, head, spans, MIN_FRAME_LEN.saturating_sub(len), token)
                 })
             }
-            // Each kind has a closure of its own: what is moved into one that serves all is stored in parts and loaded as a
-            // whole, and waits for the payload's stores.
-            Load::Spans([span]) => copy_out(iface, frames, way.nic, len, |out| {
-                let (head, rest) = out.split_at_mut_checked(headers).ok_or(TxError::Invalid)?;
-                let body = match span {
-                    Span::Bytes(bytes) => Sum::copy(rest, bytes).ok_or(TxError::Invalid)?,
-                    Span::Memory { memory, at, .. } => memory.read_sum(*at, rest).map_err(|_| TxError::Invalid)?,
-                };
-                frame.write(head, if offload { None } else { Some(body) }).ok_or(TxError::Invalid)
-            }),
-            Load::Spans(spans) => copy_out(iface, frames, way.nic, len, |out| {
-                let (head, rest) = out.split_at_mut_checked(headers).ok_or(TxError::Invalid)?;
-                let body = copy_spans(rest, spans)?;
-                frame.write(head, if offload { None } else { Some(body) }).ok_or(TxError::Invalid)
-            }),
-            Load::Fill(_, fill) => copy_out(iface, frames, way.nic, len, |out| {
-                let (head, rest) = out.split_at_mut_checked(headers).ok_or(TxError::Invalid)?;
-                let body = fill(rest)?;
-                frame.write(head, if offload { None } else { Some(body) }).ok_or(TxError::Invalid)
-            }),
+            load => copy_along(iface, frames, &frame, load),
         };
         egress::count_tx(&mut self.stats, &sent);
         sent

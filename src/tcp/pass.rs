@@ -45,7 +45,8 @@ impl<'a, H: Host> Tcp<'a, H> {
         let mut cx = Context { stack, pages: &mut self.pages, time_wait: self.time_wait };
         let mut again = false;
         let mut room = true;
-        match conn.output(&mut cx) {
+        let flow = if conn.only_acknowledges() { conn.acknowledge(&mut cx) } else { conn.output(&mut cx) };
+        match flow {
             Flow::Idle => {}
             Flow::More => again = true,
             Flow::Busy => (again, room) = (true, false),
@@ -53,12 +54,7 @@ impl<'a, H: Host> Tcp<'a, H> {
                 conn.blocked = true;
                 self.blocked = true;
             }
-            Flow::Fatal(error) => {
-                if conn.state.is_synchronized() {
-                    conn.send_reset(&mut cx);
-                }
-                conn.end(cx.pages, Some(error));
-            }
+            Flow::Fatal(error) => conn.break_off(&mut cx, error),
         }
         self.settle(stack, index);
         if again {
@@ -128,12 +124,7 @@ impl<'a, H: Host> Tcp<'a, H> {
         let Some(slot) = self.table.at_mut(index) else { return };
         let conn = &mut slot.conn;
         if closed {
-            // A connection nobody has accepted goes as if it had never come.
-            conn.orphan |= conn.parent.take().is_some();
-            if conn.orphan {
-                conn.tx.queue.forget_done_files();
-            }
-            self.table.unchain(&self.secret, index);
+            self.settle_closed(index);
         } else if conn.orphan {
             conn.tx.queue.forget_done_files();
         } else if let Some(parent) = conn.parent
@@ -147,6 +138,19 @@ impl<'a, H: Host> Tcp<'a, H> {
         if told {
             self.table.enlist(List::Events, index);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_closed(&mut self, index: u16) {
+        let Some(slot) = self.table.at_mut(index) else { return };
+        let conn = &mut slot.conn;
+        // A connection nobody has accepted goes as if it had never come.
+        conn.orphan |= conn.parent.take().is_some();
+        if conn.orphan {
+            conn.tx.queue.forget_done_files();
+        }
+        self.table.unchain(&self.secret, index);
     }
 
     /// A NIC is done with a frame; `token` is the sender's own. Whether it was one of these.

@@ -216,6 +216,13 @@ impl<'a, M: Memory> Receiver<'a, M> {
             let news = self.in_order(now, payload, delay);
             return (Confirmed::InOrder(u64::from(payload)), news);
         }
+        (self.confirm_any(now, stored, payload, delay), true)
+    }
+
+    /// The same for bytes that are not simply the next ones.
+    #[cold]
+    #[inline(never)]
+    fn confirm_any(&mut self, now: Instant, stored: Stored, payload: u32, delay: Duration) -> Confirmed {
         let out_of_order = !self.queue.held().is_empty();
         let confirmed = self.queue.confirm(stored.start, stored.end);
         match confirmed {
@@ -230,7 +237,7 @@ impl<'a, M: Memory> Receiver<'a, M> {
             }
             Confirmed::Duplicate | Confirmed::NoRoom => self.ack_now = true,
         }
-        (confirmed, true)
+        confirmed
     }
 
     /// `start .. end` came although it was there.

@@ -47,8 +47,51 @@ enum Stop {
     Fatal(Error),
 }
 
+impl From<Stop> for Flow {
+    #[inline]
+    fn from(stop: Stop) -> Flow {
+        match stop {
+            Stop::Busy => Flow::Busy,
+            Stop::Blocked => Flow::Blocked,
+            Stop::Again => Flow::More,
+            Stop::Fatal(error) => Flow::Fatal(error),
+        }
+    }
+}
+
 impl<'a, H: Host> Connection<'a, H> {
+    /// Whether a turn finds nothing to do but to acknowledge: what a receiver does is little, and is done apart.
+    #[inline]
+    pub(super) fn only_acknowledges(&self) -> bool {
+        let tx = &self.tx;
+        self.due == Due::Nothing && !tx.has_heard() && tx.una == tx.nxt && tx.end() == tx.nxt
+    }
+
+    /// Sends an acknowledgement, if one is due.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, cx: &mut Context<'_, 'a, H>) -> Flow {
+        self.tx.limited = false;
+        if !(self.rx.ack_now | self.rx.ack_soon) {
+            return Flow::Idle;
+        }
+        match self.send_ack(cx) {
+            Ok(()) => Flow::Idle,
+            Err(stop) => stop.into(),
+        }
+    }
+
+    /// The connection cannot go on: its peer is told.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn break_off(&mut self, cx: &mut Context<'_, 'a, H>, error: Error) {
+        if self.state.is_synchronized() {
+            self.send_reset(cx);
+        }
+        self.end(cx.pages, Some(error));
+    }
+
     /// Sends what may be sent, up to a turn's worth.
+    #[inline(never)]
     pub(super) fn output(&mut self, cx: &mut Context<'_, 'a, H>) -> Flow {
         self.take_acks(cx.pages);
         self.tx.limited = false;
@@ -66,10 +109,8 @@ impl<'a, H: Host> Connection<'a, H> {
             match self.output_one(cx) {
                 Ok(true) => {}
                 Ok(false) => return Flow::Idle,
-                Err(Stop::Busy) => return Flow::Busy,
-                Err(Stop::Blocked) => return Flow::Blocked,
                 Err(Stop::Again) => {}
-                Err(Stop::Fatal(error)) => return Flow::Fatal(error),
+                Err(stop) => return stop.into(),
             }
         }
         // Stopped by the turn, not by a want of data: the window may grow.

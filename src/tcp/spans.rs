@@ -222,6 +222,8 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
         self.store_pieces(pos, bytes, limit)
     }
 
+    #[cold]
+    #[inline(never)]
     fn store_pieces(&mut self, first: Pos, bytes: &[u8], limit: Pos) -> Stored {
         let last = first + bytes.len() as u64;
         let start = first.later(self.next).earlier(last);
@@ -276,7 +278,8 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
     }
 
     /// Confirms what [`Self::store`] has stored: its checksum holds.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub fn confirm(&mut self, start: Pos, end: Pos) -> Confirmed {
         if end <= self.next {
             return Confirmed::Duplicate;

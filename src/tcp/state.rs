@@ -154,6 +154,7 @@ impl<'a, H: Host> Connection<'a, H> {
         }
     }
 
+    #[inline(never)]
     fn take_heard(&mut self, pages: &mut Pages<'a, H::Memory>, heard: Heard) {
         let Heard { ack, at, echo, times } = heard;
         let echo = match (&self.stamps, echo) {
@@ -187,6 +188,7 @@ impl<'a, H: Host> Connection<'a, H> {
     }
 
     /// Any segment, in the order of RFC 9293 §3.10.7.4.
+    #[inline(never)]
     fn receive_any(&mut self, cx: &mut Context<'_, 'a, H>, packet: &Packet<'_>, segment: &Segment<'_>) -> Verdict {
         let now = cx.stack.now;
         let flags = segment.flags();
