@@ -210,10 +210,11 @@ impl Recovery {
     }
 
     /// Begins to repair what acknowledgements show to be lost; `flight` bytes were out before they came.
-    pub fn begin(&mut self, congestion: &mut Congestion, flight: u64, nxt: Pos) {
+    pub fn begin(&mut self, congestion: &mut Congestion, flight: u64, una: Pos, nxt: Pos) {
         congestion.on_loss(u32::try_from(flight).unwrap_or(u32::MAX));
         self.phase = Phase::Repair(nxt);
-        self.prr_delivered = 0;
+        // What was delivered together with what shows the loss makes room too (RFC 9937 §6.2).
+        self.prr_delivered = flight.saturating_sub(nxt.since(una));
         self.prr_out = 0;
         self.prr_base = flight.max(1);
         self.probe = None;
@@ -364,7 +365,8 @@ impl Recovery {
             threshold.saturating_sub(pipe).min(limit)
         };
         // What the peer's window or the NIC held back does not add up to a burst.
-        send = send.min(delivered.bytes.saturating_add(mss.saturating_mul(2)));
+        let fresh = if self.prr_out == 0 { self.prr_delivered } else { delivered.bytes };
+        send = send.min(fresh.saturating_add(mss.saturating_mul(2)));
         if self.prr_out == 0 {
             // The first retransmission is not held back.
             send = send.max(mss);

@@ -392,7 +392,7 @@ impl<'a, H: Host> Sender<'a, H> {
         if self.recovery.probe_answered(self.una, delivered) && self.recovery.phase() == Phase::Open {
             // The probe repaired a loss: the window comes down as for any other (RFC 8985 §7.4.2).
             let flight = self.flight();
-            self.recovery.begin(&mut self.congestion, flight, self.nxt);
+            self.recovery.begin(&mut self.congestion, flight, self.una, self.nxt);
             self.congestion.set_window(self.congestion.threshold());
         }
         if self.sack {
@@ -410,7 +410,7 @@ impl<'a, H: Host> Sender<'a, H> {
         }
         if lost > 0 && self.recovery.phase() == Phase::Open {
             let flight = self.flight();
-            self.recovery.begin(&mut self.congestion, flight, self.nxt);
+            self.recovery.begin(&mut self.congestion, flight, self.una, self.nxt);
         }
         if self.recovery.phase() != Phase::Open || self.board.sacked() > 0 {
             self.arm_probe(now);
@@ -438,7 +438,7 @@ impl<'a, H: Host> Sender<'a, H> {
         let lost = self.look_for_losses(now);
         if lost > 0 && self.recovery.phase() == Phase::Open {
             let flight = self.flight();
-            self.recovery.begin(&mut self.congestion, flight, self.nxt);
+            self.recovery.begin(&mut self.congestion, flight, self.una, self.nxt);
             let pipe = self.pipe();
             self.recovery.pace(&mut self.congestion, Delivered::default(), pipe, true, self.mss);
         }

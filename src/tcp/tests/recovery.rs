@@ -60,6 +60,22 @@ fn a_loss_is_judged_by_what_was_out_before_the_pass() {
     assert_eq!(rig.node.tcp.info(key).unwrap().slow_start_threshold, 5_600, "0.7 of eight segments, not of two");
 }
 
+/// What they delivered makes room for as much, up to the threshold.
+#[test]
+fn what_came_with_the_sign_of_a_loss_makes_room() {
+    let mut rig = Rig::new();
+    let key = flying(&mut rig, quiet(), true, 8);
+    rig.peer.window = 8_000;
+    rig.send(A, 1, 1001, &[]);
+    rig.write(key, &pattern(9000, 10_000));
+    assert!(rig.sent().is_empty(), "the peer has no room");
+    rig.peer.window = 60_000;
+    let first = rig.frame(A, 1, 5001, &[], Default::default());
+    rig.node.receive(&first);
+    rig.send_sack(5001, &[(6001, 9001)]);
+    assert_eq!(starts(&mut rig), [5001, 9001, 10_001, 11_001, 12_001]);
+}
+
 #[test]
 fn a_retransmission_that_is_lost_is_probed_for() {
     let lost_again = |rig: &mut Rig| {
