@@ -438,6 +438,24 @@ pub struct CLease {
     to: *mut lace_lease,
 }
 
+impl lace_lease {
+    /// As it was set up. Field by field: the struct has two kilobytes, which are not to be made on the stack below
+    /// `lace_poll` to be copied.
+    fn empty(&mut self) {
+        (self.prefix, self.lease_s, self.mtu) = (0, 0, 0);
+        (self.ip, self.server, self.gateway) = (lace_ip::NONE, lace_ip::NONE, lace_ip::NONE);
+        self.dns = [lace_ip::NONE; 3];
+        self.boot_server = lace_peer::NONE;
+        self.boot_file.fill(0);
+        self.boot_server_name.fill(0);
+        self.host_name.fill(0);
+        self.domain.fill(0);
+        self.root_path.fill(0);
+        (self.options_len, self.options_cut) = (0, 0);
+        self.options.fill(0);
+    }
+}
+
 impl CLease {
     fn with(&mut self, work: impl FnOnce(&mut lace_lease)) {
         if !self.to.is_null() {
@@ -450,9 +468,7 @@ impl CLease {
 
 impl LeaseStore for CLease {
     fn clear(&mut self) {
-        self.with(|lease| {
-            *lease = lace_lease { size: lease.size, ..lace_lease::fresh() };
-        });
+        self.with(lace_lease::empty);
     }
 
     fn store(&mut self, part: LeasePart, message: &[u8]) {
