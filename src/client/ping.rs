@@ -26,7 +26,10 @@ const PATTERN: [u8; 1472] = {
 };
 
 /// Spans that make up the longest payload.
-const SPANS: usize = MAX_SIZE.div_ceil(PATTERN.len());
+const SPANS: usize = MAX_SIZE.div_ceil(TWICE.as_flattened().len());
+
+/// The pattern twice: half the spans in the frame of what sends a large request.
+static TWICE: [[u8; PATTERN.len()]; 2] = [PATTERN; 2];
 
 /// What to ask for.
 #[derive(Clone, Copy, Debug)]
@@ -150,7 +153,8 @@ impl<H: Host> Ping<H> {
         let mut body: heapless::Vec<Span<'_, H::Memory>, SPANS> = heapless::Vec::new();
         let mut left = self.request.size;
         while left > 0 {
-            let part = PATTERN.get(..left).unwrap_or(&PATTERN);
+            let part = TWICE.as_flattened();
+            let part = part.get(..left).unwrap_or(part);
             left = left.saturating_sub(part.len());
             body.push(Span::Bytes(part)).map_err(|_| TxError::TooBig(MAX_SIZE))?;
         }

@@ -4,14 +4,14 @@
 //! that a neighbour that is used stays known.
 
 use super::Stack;
-use super::egress::{self, Fill, MAX_BODY, MAX_HEADERS, TxError, copy_out, copy_spans, sum_spans};
+use super::egress::{self, Fill, Hop, MAX_BODY, MAX_HEADERS, TxError, copy_out, copy_spans, sum_spans};
 use super::frames::TxFrames;
 use super::interface::{Interface, NicId};
 use super::stats::Counter;
 use crate::storage::checksum::Sum;
 use crate::storage::host::{Host, Memory, Nic, NicCaps, Span, Token};
 use crate::storage::time::{Duration, Instant};
-use crate::wire::ethernet::{self, EtherType, MIN_FRAME_LEN, TAGGED_HEADER_LEN, Tag};
+use crate::wire::ethernet::{self, Address, EtherType, MIN_FRAME_LEN, TAGGED_HEADER_LEN, Tag};
 use crate::wire::ipv4::{self, Protocol};
 use core::net::Ipv4Addr;
 
@@ -192,6 +192,13 @@ impl<'a, H: Host> Stack<'a, H> {
     pub fn find_way(&mut self, flow: &Flow) -> Result<Way, TxError> {
         let hop = self.route(flow.src, flow.dst, Some(flow.nic)).inspect_err(|_| self.stats.count(Counter::NoRoute))?;
         let mac = self.next_hop_mac(&hop)?;
+        self.way_over(flow, &hop, mac)
+    }
+
+    /// The way over `hop`, whose hardware address is `mac`.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    fn way_over(&self, flow: &Flow, hop: &Hop, mac: Address) -> Result<Way, TxError> {
         let now = self.now;
         let iface = self.interface(hop.nic).ok_or(TxError::NetworkDown)?;
         let link = ethernet::Repr { destination: mac, source: iface.mac, ether_type: EtherType::IPV4 };

@@ -479,6 +479,12 @@ impl<'a, H: Host> Connection<'a, H> {
     /// Sends a header without data.
     fn send_bare(&mut self, stack: &mut Stack<'a, H>, header: &Header) -> Result<(), TxError> {
         self.find_way(stack)?;
+        self.send_header(stack, header)
+    }
+
+    /// The same where the way is known: what asks for a neighbour does not lie under it.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn send_header(&self, stack: &mut Stack<'a, H>, header: &Header) -> Result<(), TxError> {
         match &self.way {
             Some(way) => stack.send_along(way, header.bytes(), SUM_AT, Load::Spans(&[]), Token(0)),
             None => Err(TxError::NetworkDown),

@@ -5,7 +5,7 @@ use super::xdr::{Decoder, Encoder};
 use super::{Error, Result};
 
 mod dir;
-pub use dir::{DirList, Entry, PlusEntry, emit_dir_end};
+pub use dir::{DirList, Entry, ParseEntry, PlusEntry, emit_dir_end};
 
 /// Program number.
 pub const PROGRAM: u32 = 100_003;
@@ -133,6 +133,17 @@ impl FileHandle {
         FileHandle::new(d.opaque(MAX_HANDLE)?)
     }
 
+    /// Reads a handle to where it belongs.
+    fn read(&mut self, d: &mut Decoder<'_>) -> Result<()> {
+        let bytes = d.opaque(MAX_HANDLE)?;
+        self.bytes.fill(0);
+        for (to, from) in self.bytes.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        self.len = bytes.len() as u8;
+        Ok(())
+    }
+
     /// Appends the handle.
     pub fn emit(&self, e: &mut Encoder<'_>) -> Result<()> {
         e.opaque(self.as_bytes())
@@ -232,15 +243,25 @@ impl Attributes {
         })
     }
 
+    /// Reads attributes that may be missing (`post_op_attr`).
+    pub fn parse_optional(d: &mut Decoder<'_>) -> Result<Option<Attributes>> {
+        if d.bool()? { Attributes::parse(d).map(Some) } else { Ok(None) }
+    }
+
+    /// The same, to where they belong. On an error `to` may be anything.
+    #[inline(never)]
+    pub fn read_optional(to: &mut Option<Attributes>, d: &mut Decoder<'_>) -> Result<()> {
+        *to = None;
+        if d.bool()? {
+            *to = Some(Attributes::parse(d)?);
+        }
+        Ok(())
+    }
+
     /// Passes over attributes that may be missing.
     #[inline(never)]
     fn pass_optional(d: &mut Decoder<'_>) -> Result<()> {
         Attributes::parse_optional(d).map(|_| ())
-    }
-
-    /// Reads attributes that may be missing (`post_op_attr`).
-    pub fn parse_optional(d: &mut Decoder<'_>) -> Result<Option<Attributes>> {
-        if d.bool()? { Attributes::parse(d).map(Some) } else { Ok(None) }
     }
 
     /// Appends the attributes.
@@ -470,13 +491,8 @@ impl Found {
         attributes: &mut Option<Attributes>,
     ) -> Result<Outcome<()>> {
         outcome(d, |d| {
-            let bytes = d.opaque(MAX_HANDLE)?;
-            file.bytes.fill(0);
-            for (to, from) in file.bytes.iter_mut().zip(bytes) {
-                *to = *from;
-            }
-            file.len = bytes.len() as u8;
-            *attributes = Attributes::parse_optional(d)?;
+            file.read(d)?;
+            Attributes::read_optional(attributes, d)?;
             Attributes::pass_optional(d)
         })
     }

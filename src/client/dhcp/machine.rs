@@ -332,6 +332,7 @@ impl Client {
         })
     }
 
+    #[inline(never)]
     fn offered<H: Host>(
         &mut self,
         env: &mut Env<'_, '_, H>,
@@ -366,6 +367,7 @@ impl Client {
         Ok(Heard::Nothing)
     }
 
+    #[inline(never)]
     fn acknowledged<H: Host>(
         &mut self,
         env: &mut Env<'_, '_, H>,
@@ -381,17 +383,7 @@ impl Client {
                 self.accept(env, message, offer.addr, since)?;
             }
             State::Rebooting { addr, since } => self.accept(env, message, addr, since)?,
-            State::Renewing { since } | State::Rebinding { since } => {
-                let old = self.lease.ok_or(Counter::DropDhcpIgnored)?;
-                if matches!(self.state, State::Renewing { .. }) && server != Some(old.server) {
-                    return Err(Counter::DropDhcpIgnored);
-                }
-                let terms = Terms::read(message, since, Some(&old)).filter(|t| t.addr == old.addr);
-                let terms = terms.ok_or(Counter::DropDhcpUnusable)?;
-                bind::apply(env, message, &terms, &self.config, true);
-                self.configure(env, terms);
-                self.settle(env);
-            }
+            State::Renewing { since } | State::Rebinding { since } => self.prolonged(env, message, server, since)?,
             State::Booting => {
                 if !self.boot.is_answer(message, src) {
                     return Err(Counter::DropDhcpIgnored);
@@ -409,6 +401,26 @@ impl Client {
         Ok(Heard::Lease)
     }
 
+    #[inline(never)]
+    fn prolonged<H: Host>(
+        &mut self,
+        env: &mut Env<'_, '_, H>,
+        message: &Message<'_>,
+        server: Option<Ipv4Addr>,
+        since: Instant,
+    ) -> core::result::Result<(), Counter> {
+        let old = self.lease.ok_or(Counter::DropDhcpIgnored)?;
+        if matches!(self.state, State::Renewing { .. }) && server != Some(old.server) {
+            return Err(Counter::DropDhcpIgnored);
+        }
+        let terms = Terms::read(message, since, Some(&old)).filter(|t| t.addr == old.addr);
+        let terms = terms.ok_or(Counter::DropDhcpUnusable)?;
+        bind::apply(env, message, &terms, &self.config, true);
+        self.configure(env, terms);
+        self.settle(env);
+        Ok(())
+    }
+
     /// A message without a type: a BOOTP server's (RFC 1534 §2).
     fn replied<H: Host>(
         &mut self,
@@ -424,6 +436,7 @@ impl Client {
         Ok(Heard::Lease)
     }
 
+    #[inline(never)]
     fn refused<H: Host>(
         &mut self,
         env: &mut Env<'_, '_, H>,

@@ -49,6 +49,7 @@ impl Terms {
 
     /// What `message` grants; `None` if it cannot be used. A BOOTP reply (no message type) grants for ever. `known`: the
     /// lease that it prolongs, whose mask counts where the message has none.
+    #[inline(never)]
     pub fn read(message: &Message<'_>, since: Instant, known: Option<&Terms>) -> Option<Terms> {
         let addr = message.yiaddr();
         if !is_host_address(addr) {

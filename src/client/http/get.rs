@@ -312,17 +312,24 @@ impl<H: Host> Get<H> {
 
     #[inline(never)]
     fn look_up(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<Go> {
-        let name = self.name(cx.shared);
-        let port = Url::parse(self.place(cx.shared)).map_or(0, |url| url.port);
-        let Stage::Resolve(lookup) = &mut self.stage else { return Ok(Go::On) };
-        match lookup.poll(cx, &name) {
-            Resolved::Pending(at) => Ok(Go::At(at)),
-            Resolved::Failed(why) => Err(why),
-            Resolved::Ready(addr) => {
+        match self.resolve(cx) {
+            None => Ok(Go::On),
+            Some(Resolved::Pending(at)) => Ok(Go::At(at)),
+            Some(Resolved::Failed(why)) => Err(why),
+            Some(Resolved::Ready(addr)) => {
+                let port = Url::parse(self.place(cx.shared)).map_or(0, |url| url.port);
                 self.dial(cx, Endpoint { addr, port })?;
                 Ok(Go::On)
             }
         }
+    }
+
+    /// The name lies in this frame alone.
+    #[inline(never)]
+    fn resolve(&mut self, cx: &mut Cx<'_, '_, H>) -> Option<Resolved> {
+        let name = self.name(cx.shared);
+        let Stage::Resolve(lookup) = &mut self.stage else { return None };
+        Some(lookup.poll(cx, &name))
     }
 
     /// Takes a connection that waits, or opens one.
@@ -337,16 +344,11 @@ impl<H: Host> Get<H> {
     fn open(&mut self, cx: &mut Cx<'_, '_, H>, to: Endpoint) -> Result<()> {
         self.hang_up(cx, true);
         self.reused = false;
-        let local = Endpoint { addr: Ipv4Addr::UNSPECIFIED, port: 0 };
-        let mut options = Options { nagle: false, connect_timeout: self.tuning.timeout(), ..Options::default() };
-        if self.tuning.receive_max != 0 {
-            options.recv_max = self.tuning.receive_max;
-        }
-        let mut opened = cx.tcp.connect(cx.stack, local, to, options.clone());
+        let mut opened = self.open_line(cx, to);
         if opened == Err(Error::NoSlot) {
             // What only waits makes room.
             cx.shared.http.make_room(cx.tcp, cx.stack);
-            opened = cx.tcp.connect(cx.stack, local, to, options);
+            opened = self.open_line(cx, to);
         }
         let key = opened?;
         if let Some(job) = cx.shared.http.job_mut(self.job) {
@@ -354,6 +356,16 @@ impl<H: Host> Get<H> {
             job.to = to;
         }
         Ok(())
+    }
+
+    #[inline(never)]
+    fn open_line(&self, cx: &mut Cx<'_, '_, H>, to: Endpoint) -> Result<Key> {
+        let local = Endpoint { addr: Ipv4Addr::UNSPECIFIED, port: 0 };
+        let mut options = Options { nagle: false, connect_timeout: self.tuning.timeout(), ..Options::default() };
+        if self.tuning.receive_max != 0 {
+            options.recv_max = self.tuning.receive_max;
+        }
+        cx.tcp.connect(cx.stack, local, to, options)
     }
 
     #[inline(never)]

@@ -3,12 +3,12 @@
 
 use super::dest::Dest;
 use super::pipeline::{DEPTH, Limits, Pipeline};
-use super::walk::request;
+use super::walk::{Walk, request};
 use super::{JobState, Mount, Room, Seat, Transport, Tuning, Work, check_path, refused};
 use crate::client::engine::Shared;
 use crate::client::operation::{Cx, Datagram, Operation, Step};
 use crate::client::rpc::channel::{self, Arguments};
-use crate::client::rpc::{Incoming, MAX_MALFORMED, Net, REPLY_HEADER, note_refusal};
+use crate::client::rpc::{Incoming, MAX_MALFORMED, Net, REPLY_HEADER, User, note_refusal};
 use crate::stack::icmp::IcmpError;
 use crate::stack::landing::{Flow, KEPT_HEADER, Place, Spot};
 use crate::stack::stats::Counter;
@@ -324,14 +324,14 @@ impl<H: Host> Get<H> {
             }
             let Some((index, read)) = pipeline.pick(only) else { break };
             let xid = if read.tries > 0 { read.xid } else { fresh(&mut room.net, pipeline) };
-            let args = Args::Read { file: walk.end(), offset: read.offset, count: read.asked };
-            request(xid, &args, self.mount.user, &mut call)?;
+            ask(xid, walk, (read.offset, read.asked), self.mount.user, &mut call)?;
+            let tries = read.tries;
             let result = caller.channel.send(&mut room.net, to, &call);
             if let Some(again) = caller.silence.sent(now, result)? {
                 next = next.min(again);
                 break;
             }
-            if read.tries > 0 {
+            if tries > 0 {
                 room.net.stack.stats.count(Counter::RpcRetransmit);
             }
             pipeline.sent(index, xid, now);
@@ -595,6 +595,12 @@ impl Head {
             Err(_) => Head::Bad(xid),
         }
     }
+}
+
+/// Makes a READ of these bytes (offset and count).
+#[inline(never)]
+fn ask(xid: u32, walk: &Walk, (offset, count): (u64, u32), user: User, call: &mut Arguments<'_>) -> Result<(), Error> {
+    request(xid, &Args::Read { file: walk.end(), offset, count }, user, call)
 }
 
 /// A transaction number that no READ in flight has.

@@ -12,7 +12,7 @@ use crate::storage::error::Error;
 use crate::storage::host::{Endpoint, Host, SinkOf};
 use crate::storage::time::{Duration, Instant};
 use crate::wire::nfs3::{
-    Allowed, Args, Attributes, DirList, Entry, FileType, FsStat, Link, Outcome, PlusEntry, Status,
+    Allowed, Args, Attributes, DirList, Entry, FileType, FsStat, Link, Outcome, ParseEntry, PlusEntry, Status,
 };
 use crate::wire::udp;
 
@@ -258,45 +258,66 @@ enum Fed {
     Full,
 }
 
+/// Entries of either kind of list.
+trait Listed<'d>: ParseEntry<'d> + Clone {
+    fn entry(&self) -> &Entry<'d>;
+    fn attributes(&self) -> Option<&Attributes>;
+}
+
+impl<'d> Listed<'d> for Entry<'d> {
+    fn entry(&self) -> &Entry<'d> {
+        self
+    }
+
+    fn attributes(&self) -> Option<&Attributes> {
+        None
+    }
+}
+
+impl<'d> Listed<'d> for PlusEntry<'d> {
+    fn entry(&self) -> &Entry<'d> {
+        &self.entry
+    }
+
+    fn attributes(&self) -> Option<&Attributes> {
+        self.attributes.as_ref()
+    }
+}
+
+/// The cookie of the last entry.
+#[inline(never)]
+fn last_cookie<'d, T: Listed<'d>>(mut list: DirList<'d, T>) -> Option<u64> {
+    let (mut at, mut last) = (T::default(), None);
+    while list.next_into(&mut at) {
+        last = Some(at.entry().cookie);
+    }
+    last
+}
+
 impl<H: Host> Listing<H> {
     /// Takes a part of a directory.
     ///
     /// # Errors
     /// [`Error::Loop`]: the server goes in a circle; [`Error::Protocol`]: it gives nothing, or names that cannot be; of
     /// the sink.
-    fn part<'d>(
-        &mut self,
-        verifier: [u8; 8],
-        eof: bool,
-        entries: impl Iterator<Item = (Entry<'d>, Option<Attributes>)> + Clone,
-    ) -> Result<Fed, Error> {
-        let last = entries.clone().last().map(|(entry, _)| entry.cookie);
-        if !eof {
+    fn part<'d, T: Listed<'d>>(&mut self, list: &DirList<'d, T>) -> Result<Fed, Error> {
+        let last = last_cookie(list.clone());
+        if !list.eof {
             let Some(last) = last else { return Err(Error::Protocol) };
             if last == self.cookie || Some(last) == self.mark {
                 return Err(Error::Loop);
             }
         }
         self.feed.begin();
-        let mut count = 0u64;
-        for (entry, attributes) in entries {
-            if entry.name == b"." || entry.name == b".." {
-                continue;
-            }
-            if entry.name.is_empty() || entry.name.iter().any(|b| matches!(b, 0 | b'/')) {
-                return Err(Error::Protocol);
-            }
-            self.record(&entry, attributes.as_ref())?;
-            count = count.saturating_add(1);
-        }
+        let count = self.records(list.clone())?;
         if !self.feed.end() {
             return Ok(Fed::Full);
         }
         self.count = self.count.saturating_add(count);
-        if eof {
+        if list.eof {
             return Ok(Fed::End(self.count));
         }
-        self.verifier = verifier;
+        self.verifier = list.verifier;
         self.cookie = last.unwrap_or(self.cookie);
         // Brent: with the mark set anew after 1, 2, 4 … parts, a circle is noticed before it was walked three times.
         self.parts = self.parts.saturating_add(1);
@@ -306,6 +327,25 @@ impl<H: Host> Listing<H> {
         Ok(Fed::More)
     }
 
+    /// Offers the records of entries to the sink; how many entries those were.
+    #[inline(never)]
+    fn records<'d, T: Listed<'d>>(&mut self, mut list: DirList<'d, T>) -> Result<u64, Error> {
+        let (mut at, mut count) = (T::default(), 0u64);
+        while list.next_into(&mut at) {
+            let entry = at.entry();
+            if entry.name == b"." || entry.name == b".." {
+                continue;
+            }
+            if entry.name.is_empty() || entry.name.iter().any(|b| matches!(b, 0 | b'/')) {
+                return Err(Error::Protocol);
+            }
+            self.record(entry, at.attributes())?;
+            count = count.saturating_add(1);
+        }
+        Ok(count)
+    }
+
+    #[inline(never)]
     fn record(&mut self, entry: &Entry<'_>, attributes: Option<&Attributes>) -> Result<(), Error> {
         let (size, mode, kind) = attributes.map_or((0, 0, 0), |a| (a.size, a.mode, a.kind as u32));
         let modified = attributes.map(|a| a.modified).unwrap_or_default();
@@ -400,7 +440,7 @@ impl<H: Host> Query<H> {
         then(taken, |part| {
             let What::List(list) = &mut self.what else { return Ok(()) };
             let before = list.feed.taken();
-            let fed = list.part(part.verifier, part.eof, part.map(|e| (e.entry, e.attributes)))?;
+            let fed = list.part(&part)?;
             let taken = list.feed.taken();
             self.fed(room, before, taken, fed)
         })
@@ -413,7 +453,7 @@ impl<H: Host> Query<H> {
         then(taken, |part| {
             let What::List(list) = &mut self.what else { return Ok(()) };
             let before = list.feed.taken();
-            let fed = list.part(part.verifier, part.eof, part.map(|e| (e, None)))?;
+            let fed = list.part(&part)?;
             let taken = list.feed.taken();
             self.fed(room, before, taken, fed)
         })

@@ -6,7 +6,7 @@ use crate::wire::xdr::{Decoder, Encoder};
 use core::marker::PhantomData;
 
 /// An entry as READDIR gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// File number.
     pub fileid: u64,
@@ -27,7 +27,7 @@ impl<'a> Entry<'a> {
 }
 
 /// An entry as READDIRPLUS gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlusEntry<'a> {
     /// What READDIR gives too.
     pub entry: Entry<'a>,
@@ -54,23 +54,29 @@ pub fn emit_dir_end(e: &mut Encoder<'_>, eof: bool) -> Result<()> {
 }
 
 /// Reads what follows the mark in front of an entry.
-pub trait ParseEntry<'a>: Sized {
-    /// Reads one entry.
-    fn parse(d: &mut Decoder<'a>) -> Result<Self>;
+pub trait ParseEntry<'a>: Default {
+    /// Reads one entry to where it lies: it is large for a machine with 2 KiB of stack. On an error it may be anything.
+    fn read(&mut self, d: &mut Decoder<'a>) -> Result<()>;
 }
 
 impl<'a> ParseEntry<'a> for Entry<'a> {
-    fn parse(d: &mut Decoder<'a>) -> Result<Entry<'a>> {
-        Ok(Entry { fileid: d.u64()?, name: d.opaque(usize::MAX)?, cookie: d.u64()? })
+    fn read(&mut self, d: &mut Decoder<'a>) -> Result<()> {
+        self.fileid = d.u64()?;
+        self.name = d.opaque(usize::MAX)?;
+        self.cookie = d.u64()?;
+        Ok(())
     }
 }
 
 impl<'a> ParseEntry<'a> for PlusEntry<'a> {
-    fn parse(d: &mut Decoder<'a>) -> Result<PlusEntry<'a>> {
-        let entry = Entry::parse(d)?;
-        let attributes = Attributes::parse_optional(d)?;
-        let file = if d.bool()? { Some(FileHandle::parse(d)?) } else { None };
-        Ok(PlusEntry { entry, attributes, file })
+    fn read(&mut self, d: &mut Decoder<'a>) -> Result<()> {
+        self.entry.read(d)?;
+        Attributes::read_optional(&mut self.attributes, d)?;
+        self.file = None;
+        if d.bool()? {
+            self.file.insert(FileHandle::EMPTY).read(d)?;
+        }
+        Ok(())
     }
 }
 
@@ -97,8 +103,9 @@ impl<'a, T: ParseEntry<'a>> DirList<'a, T> {
         let (attributes, verifier) = (Attributes::parse_optional(d)?, *d.array()?);
         let entries = *d;
         // Each turn takes 24 bytes at least.
+        let mut entry = T::default();
         while d.bool()? {
-            T::parse(d)?;
+            entry.read(d)?;
         }
         let eof = d.bool()?;
         Ok(Ok(DirList { attributes, verifier, eof, entries, kind: PhantomData }))
@@ -114,16 +121,23 @@ impl<T> DirList<'_, T> {
     }
 }
 
+impl<'a, T: ParseEntry<'a>> DirList<'a, T> {
+    /// Reads the next entry to `entry`; `false`: there are no more.
+    pub fn next_into(&mut self, entry: &mut T) -> bool {
+        let mut d = self.entries;
+        if !matches!(d.bool(), Ok(true)) || entry.read(&mut d).is_err() {
+            return false; // and stays there
+        }
+        self.entries = d;
+        true
+    }
+}
+
 impl<'a, T: ParseEntry<'a>> Iterator for DirList<'a, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        let mut d = self.entries;
-        if !d.bool().ok()? {
-            return None; // and stays there
-        }
-        let entry = T::parse(&mut d).ok()?;
-        self.entries = d;
-        Some(entry)
+        let mut entry = T::default();
+        self.next_into(&mut entry).then_some(entry)
     }
 }
