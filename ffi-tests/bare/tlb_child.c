@@ -2,7 +2,9 @@
  * What the group `tlb` of the benchmarks traces: Bootlace receives or sends over 64 connections among many idle ones, in
  * an arena of so many megabytes, to or from memory of so many. The card and the peer are here; they are quiet while the
  * stack works: stores to `MARKS` tell the reader of the trace where it begins and ends. Everything that is not the
- * program's own lies at addresses that the reader knows.
+ * library's lies at addresses that the reader knows, the few instructions of this program before and behind the marks too:
+ * it is linked with --section-start, without position independence, as images of a bootloader are. The machine stack ends
+ * with a page; where the system puts it depends on the environment.
  *
  * tlb_child rx|tx MEGABYTES
  */
@@ -14,11 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #define MARKS ((volatile uint32_t *)0x100000000ul)
 #define RING  ((uint8_t *)0x110000000ul)
 #define DATA  ((uint8_t *)0x200000000ul)
 #define ARENA ((uint8_t *)0x300000000ul)
+
+#define STACK ((uint8_t *)0x118000000ul)
+
+#define STACK_BYTES 65536
+#define OURS        __attribute__((section("tlb_child"))) /* code that runs between the marks of entry and leaving */
+#define OUR_DATA    __attribute__((section("tlb_child_data")))
 
 #define ACTIVE 64
 #define TRAIN  32 /* frames that wait in the ring when the stack is polled */
@@ -36,14 +45,14 @@ struct peer {
 	int established, owes;
 };
 
-static struct peer peers[2048];
-static unsigned n_peers, waiting, taken;
-static uint32_t lens[TRAIN];
-static uint64_t now = 1000000;
+static OUR_DATA struct peer peers[2048];
+static OUR_DATA unsigned n_peers, waiting, taken;
+static OUR_DATA uint32_t lens[TRAIN];
+static OUR_DATA uint64_t now = 1000000;
 static lace_tcp conns[2048];
-static lace_stack *net;
+static OUR_DATA lace_stack *net;
 
-static void mark(int which)
+OURS static void mark(int which)
 {
 	MARKS[which * 16] = 1;
 }
@@ -101,7 +110,7 @@ static void segment(unsigned who, uint8_t flags, uint32_t len)
 
 /* ---- the card ---- */
 
-static int card_recv(void *ctx, struct lace_frame *frame)
+OURS static int card_recv(void *ctx, struct lace_frame *frame)
 {
 	int got = 0;
 
@@ -119,13 +128,13 @@ static int card_recv(void *ctx, struct lace_frame *frame)
 	return got;
 }
 
-static void card_release(void *ctx, const struct lace_frame *frame)
+OURS static void card_release(void *ctx, const struct lace_frame *frame)
 {
 	(void)ctx;
 	(void)frame;
 }
 
-static int card_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
+OURS static int card_send(void *ctx, const struct lace_span *spans, uint32_t n, uint32_t token)
 {
 	uint8_t f[64];
 	uint32_t len = 0;
@@ -160,22 +169,22 @@ static int card_send(void *ctx, const struct lace_span *spans, uint32_t n, uint3
 	return 0;
 }
 
-static uint64_t host_now(void *ctx)
+OURS static uint64_t host_now(void *ctx)
 {
 	(void)ctx;
 	return now;
 }
 
-static uint32_t host_random(void *ctx)
+OURS static uint32_t host_random(void *ctx)
 {
-	static uint32_t state = 1;
+	static OUR_DATA uint32_t state = 1;
 
 	(void)ctx;
 	state = state * 1664525u + 1013904223u;
 	return state ^ state >> 15;
 }
 
-static void pass(void)
+OURS static __attribute__((noinline)) void pass(void)
 {
 	int rc;
 
@@ -334,21 +343,39 @@ static void send_all(size_t bytes)
 	mark(END);
 }
 
-int main(int argc, char **argv)
-{
-	size_t bytes = argc == 3 ? strtoul(argv[2], NULL, 10) << 20 : 0;
+static char *way;
+static size_t bytes;
 
-	if (bytes < 32u << 20 || bytes > 256u << 20)
-		return 2;
-	at((void *)(uintptr_t)MARKS, 4096);
-	at(RING, TRAIN * BUFFER);
-	at(DATA, bytes);
-	at(ARENA, bytes);
-	set_up(bytes, strcmp(argv[1], "rx"));
-	if (!strcmp(argv[1], "rx"))
+static void work(void)
+{
+	set_up(bytes, strcmp(way, "rx"));
+	if (!strcmp(way, "rx"))
 		receive(bytes);
 	else
 		send_all(bytes);
+}
+
+int main(int argc, char **argv)
+{
+	ucontext_t here, there;
+
+	bytes = argc == 3 ? strtoul(argv[2], NULL, 10) << 20 : 0;
+	if (bytes < 32u << 20 || bytes > 256u << 20)
+		return 2;
+	way = argv[1];
+	at((void *)(uintptr_t)MARKS, 4096);
+	at(RING, TRAIN * BUFFER);
+	at(STACK, STACK_BYTES);
+	at(DATA, bytes);
+	at(ARENA, bytes);
+	if (getcontext(&there) < 0)
+		fail("getcontext", 0);
+	there.uc_stack.ss_sp = STACK;
+	there.uc_stack.ss_size = STACK_BYTES;
+	there.uc_link = &here;
+	makecontext(&there, work, 0);
+	if (swapcontext(&here, &there) < 0)
+		fail("swapcontext", 0);
 	printf("connections %u\nbytes %u\n", n_peers, ACTIVE * (ROUNDS - 1) * TRAIN * MSS);
 	return 0;
 }

@@ -4,7 +4,7 @@
 //! round-robin replacement, that of the board in the report this answers. What the peer and the card of the program do is
 //! left out.
 //!
-//! `tlb [--case CASE] [--out FILE]`
+//! `tlb [--case CASE] [--lib ARCHIVE] [--out FILE]`; with `--lib` another build of the library than the one that ships.
 
 use bootlace_benches::table::{self, Row};
 use bootlace_lab::programs;
@@ -22,6 +22,14 @@ const MARKS: u64 = 0x1_0000_0000;
 const RING: Range<u64> = 0x1_1000_0000..0x1_2000_0000;
 const DATA: Range<u64> = 0x2_0000_0000..0x3_0000_0000;
 const ARENA: Range<u64> = 0x3_0000_0000..0x4_0000_0000;
+/// Where the program's own code and variables are linked to.
+const PROGRAM: Range<u64> = 0x2000_0000..0x3000_0000;
+const LINK: [&str; 4] = [
+    "-no-pie",
+    "-fno-pie",
+    "-Wl,--section-start=tlb_child=0x20000000",
+    "-Wl,--section-start=tlb_child_data=0x28000000",
+];
 
 /// A TLB.
 struct Tlb {
@@ -90,7 +98,7 @@ impl Seen {
             }
             return;
         }
-        if !self.measuring || !self.inside {
+        if !self.measuring || !self.inside || PROGRAM.contains(&address) {
             return;
         }
         for page in address >> PAGE_BITS..=(address + len.max(1) - 1) >> PAGE_BITS {
@@ -180,10 +188,11 @@ fn median(values: impl Iterator<Item = usize>) -> Vec<f64> {
     sorted
 }
 
-fn run(only: Option<&str>, out: &Path) -> Result<(), String> {
-    let library = programs::library();
+fn run(only: Option<&str>, library: Option<PathBuf>, out: &Path) -> Result<(), String> {
+    let library = library.unwrap_or_else(programs::library);
     let library = library.to_str().ok_or("a path that is no text")?;
-    let program = programs::compile("tlb_child", &["ffi-tests/bare/tlb_child.c"], &[library]);
+    let args: Vec<&str> = [library].into_iter().chain(LINK).collect();
+    let program = programs::compile("tlb_child", &["ffi-tests/bare/tlb_child.c"], &args);
     println!("{}", table::HEADER);
     let mut rows = Vec::new();
     for way in ["rx", "tx"] {
@@ -220,19 +229,20 @@ fn run(only: Option<&str>, out: &Path) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    let (mut only, mut out) = (None, PathBuf::from("target/bench.tsv"));
+    let (mut only, mut library, mut out) = (None, None, PathBuf::from("target/bench.tsv"));
     let mut args = std::env::args().skip(1);
     while let (Some(arg), value) = (args.next(), args.next()) {
         match (arg.as_str(), value) {
             ("--case", Some(value)) => only = Some(value),
+            ("--lib", Some(value)) => library = std::path::absolute(value).ok(),
             ("--out", Some(value)) => out = value.into(),
             _ => {
-                eprintln!("usage: tlb [--case CASE] [--out FILE]");
+                eprintln!("usage: tlb [--case CASE] [--lib ARCHIVE] [--out FILE]");
                 return ExitCode::FAILURE;
             }
         }
     }
-    match run(only.as_deref(), &out) {
+    match run(only.as_deref(), library, &out) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("tlb: {why}");
@@ -281,6 +291,7 @@ mod tests {
         seen.access(false, ARENA.start + 0xffe, 4);
         seen.access(false, DATA.start, 4);
         seen.access(false, RING.start, 4);
+        seen.access(true, PROGRAM.start, 4);
         mark(&mut seen, 3);
         mark(&mut seen, 4);
         mark(&mut seen, 1);
