@@ -24,7 +24,7 @@ use crate::storage::ring::PacketRing;
 use crate::storage::slots::Slot;
 use crate::storage::time::Duration;
 #[cfg(feature = "tcp")]
-use crate::tcp::{Chain, Listener, PageSlot, SlotMemory, TcpMemory, TcpSlot, scoreboard::Sent, seq::Pos};
+use crate::tcp::{Link, Listener, PageSlot, SlotMemory, TcpMemory, TcpSlot, scoreboard::Sent, seq::Pos};
 use crate::udp::{META_LEN, Socket};
 
 /// Alignment of the block in bytes.
@@ -217,6 +217,7 @@ struct TcpLayout {
     handlers: usize,
     slots: usize,
     chains: usize,
+    links: usize,
     listeners: usize,
     pages: usize,
     sent: usize,
@@ -231,7 +232,8 @@ impl TcpLayout {
         TcpLayout {
             listeners: r.take::<Slot<Listener>>(c.tcp_listeners),
             listener_entries: r.take::<Entry>(c.tcp_listeners),
-            chains: r.take::<Chain>(n),
+            chains: r.take::<Link>(Link::chains(n)),
+            links: r.take::<Link>(n),
             entries: r.take::<Entry>(n),
             handlers: r.take::<Handler<super::tcp::lace_tcp_handler>>(n.saturating_add(c.tcp_listeners)),
             slots: r.take::<TcpSlot<'static, CHost>>(n),
@@ -263,7 +265,8 @@ impl TcpLayout {
             };
             TcpMemory {
                 slots: block.values(self.slots, config.tcp_connections, connection),
-                chains: block.values(self.chains, config.tcp_connections, |_| Chain::EMPTY),
+                chains: block.values(self.chains, Link::chains(config.tcp_connections), |_| Link::END),
+                links: block.values(self.links, config.tcp_connections, |_| Link::END),
                 listeners: block.values(self.listeners, config.tcp_listeners, |_| Slot::empty()),
                 pages: block.values(self.pages, config.tcp_pages, |_| PageSlot::EMPTY),
             }

@@ -7,6 +7,7 @@ use super::lane::Lane;
 use super::send::emit_header;
 use super::seq::Pos;
 use super::state::Verdict;
+use super::table::Between;
 use crate::stack::Stack;
 use crate::stack::egress::{Packet as Outgoing, pseudo_header};
 use crate::stack::front::Front;
@@ -52,7 +53,11 @@ impl<'a, H: Host> Tcp<'a, H> {
             return;
         };
         let (local, remote) = (segment.destination_port(), segment.source_port());
-        let Some(index) = self.table.find(&self.secret, packet.dst, local, packet.src, remote) else {
+        let between = Between {
+            local: Endpoint { addr: packet.dst, port: local },
+            remote: Endpoint { addr: packet.src, port: remote },
+        };
+        let Some(index) = self.table.find(&self.secret, between) else {
             self.receive_unknown(stack, packet, &segment);
             return;
         };
@@ -241,8 +246,11 @@ impl<'a, H: Host> Tcp<'a, H> {
         if error.protocol != Protocol::TCP {
             return false;
         }
-        let found = self.table.find(&self.secret, error.src, error.src_port, error.dst, error.dst_port);
-        let Some(index) = found else { return false };
+        let between = Between {
+            local: Endpoint { addr: error.src, port: error.src_port },
+            remote: Endpoint { addr: error.dst, port: error.dst_port },
+        };
+        let Some(index) = self.table.find(&self.secret, between) else { return false };
         let Some(slot) = self.table.at_mut(index) else { return false };
         let conn = &mut slot.conn;
         conn.take_acks(&mut self.pages);

@@ -49,7 +49,7 @@ pub use options::{Algorithm, Keepalive, Options};
 pub use pages::PageSlot;
 pub use source::{FileState, Ticket};
 pub use spans::RegionState;
-pub use table::{Chain, TcpSlot};
+pub use table::{Link, TcpSlot};
 
 use crate::stack::Stack;
 use crate::stack::stats::Counter;
@@ -68,8 +68,10 @@ use table::{List, Table};
 pub struct TcpMemory<'a, H: Host> {
     /// Connections.
     pub slots: &'a mut [TcpSlot<'a, H>],
-    /// Places of the chains by which connections are looked up: as many as connections.
-    pub chains: &'a mut [Chain],
+    /// Where the chains begin by which connections are looked up: [`Link::chains`].
+    pub chains: &'a mut [Link],
+    /// Their links: as many as connections.
+    pub links: &'a mut [Link],
     /// Listeners.
     pub listeners: &'a mut [Slot<Listener>],
     /// Pages lent to NICs at one time, of all connections; a memory source takes one.
@@ -116,7 +118,7 @@ impl<'a, H: Host> Tcp<'a, H> {
     pub fn new(host: &mut H, memory: TcpMemory<'a, H>) -> Self {
         Tcp {
             time_wait: Duration::from_secs(60),
-            table: Table::new(memory.slots, memory.chains),
+            table: Table::new(memory.slots, memory.chains, memory.links),
             listeners: Slots::new(memory.listeners),
             fresh_listeners: false,
             pages: Pages::new(memory.pages),

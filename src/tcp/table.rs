@@ -34,18 +34,30 @@ impl<'a, H: Host> TcpSlot<'a, H> {
 }
 
 /// The chains, apart from the slots: who looks for a connection touches no other one's slot. The place that a connection's
-/// addresses and ports hash to names the first of its chain, the place of its slot the next.
+/// addresses and ports hash to is the first link of its chain, the links of the others are those of the slots before them. Who
+/// was looked for last comes first, so among many connections those in use are found where chains begin.
 #[derive(Clone, Copy, Debug)]
-pub struct Chain {
-    first: u16,
-    next: u16,
-    /// More bits of the hash of the connection in this slot.
+pub struct Link {
+    to: u16,
+    /// More bits of the hash of the connection in that slot.
     mark: u16,
 }
 
-impl Chain {
-    /// A place of no chain.
-    pub const EMPTY: Chain = Chain { first: NONE, next: NONE, mark: 0 };
+impl Link {
+    /// The end of a chain.
+    pub const END: Link = Link { to: NONE, mark: 0 };
+
+    /// How many chains there are for so many connections: half as many, which a small TLB needs few pages for.
+    pub const fn chains(connections: u16) -> u16 {
+        connections.div_ceil(2)
+    }
+}
+
+/// Who a connection is between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Between {
+    pub local: Endpoint,
+    pub remote: Endpoint,
 }
 
 /// A list of connections.
@@ -66,23 +78,26 @@ struct Ends {
 /// The table.
 pub(super) struct Table<'a, H: Host> {
     slots: &'a mut [TcpSlot<'a, H>],
-    chains: &'a mut [Chain],
+    chains: &'a mut [Link],
+    /// Behind each slot, the next of its chain.
+    links: &'a mut [Link],
     lists: [Ends; 2],
-    /// The slot of the last segment: most come for the same connection.
-    last: u16,
+    /// The slot of the last segment, and between whom that connection is: most come for the same one.
+    last: Option<(Between, u16)>,
     ages: u32,
 }
 
 impl<'a, H: Host> Table<'a, H> {
-    /// An empty table, of as many slots as there are places for chains. At most 65,535 are used.
-    pub(super) fn new(slots: &'a mut [TcpSlot<'a, H>], chains: &'a mut [Chain]) -> Self {
-        let most = slots.len().min(chains.len()).min(usize::from(NONE));
+    /// An empty table, of as many slots as there are links. At most 65,535 are used.
+    pub(super) fn new(slots: &'a mut [TcpSlot<'a, H>], chains: &'a mut [Link], links: &'a mut [Link]) -> Self {
+        let most = slots.len().min(links.len()).min(usize::from(NONE));
         let slots = slots.get_mut(..most).unwrap_or_default();
         for (index, slot) in (0..).zip(slots.iter_mut()) {
             slot.conn.index = index;
         }
-        chains.fill(Chain::EMPTY);
-        Table { slots, chains, lists: [Ends { head: NONE, tail: NONE }; 2], last: NONE, ages: 0 }
+        chains.fill(Link::END);
+        links.fill(Link::END);
+        Table { slots, chains, links, lists: [Ends { head: NONE, tail: NONE }; 2], last: None, ages: 0 }
     }
 
     /// Number of slots.
@@ -134,73 +149,81 @@ impl<'a, H: Host> Table<'a, H> {
 
     /// The connection between two ends.
     #[inline]
-    pub(super) fn find(
-        &mut self,
-        secret: &Secret,
-        local: Ipv4Addr,
-        local_port: u16,
-        remote: Ipv4Addr,
-        remote_port: u16,
-    ) -> Option<u16> {
-        let is_it = |slot: &TcpSlot<'a, H>| {
-            let conn = &slot.conn;
-            conn.remote.port == remote_port
-                && conn.local.port == local_port
-                && conn.remote.addr == remote
-                && conn.local.addr == local
-        };
-        if self.at(self.last).is_some_and(|slot| slot.in_chain && is_it(slot)) {
-            return Some(self.last);
+    pub(super) fn find(&mut self, secret: &Secret, between: Between) -> Option<u16> {
+        match self.last {
+            Some((last, index)) if last == between => Some(index),
+            _ => self.find_other(secret, between),
         }
-        let (place, mark) = secret.place(remote.to_bits(), remote_port, local_port, self.chains.len());
-        let mut index = self.chains.get(place)?.first;
+    }
+
+    fn find_other(&mut self, secret: &Secret, between: Between) -> Option<u16> {
+        let is_it = |slot: &TcpSlot<'a, H>| slot.conn.remote == between.remote && slot.conn.local == between.local;
+        let (place, mark) = self.place(secret, between);
+        let mut link = *self.chains.get(place)?;
+        let mut before = NONE;
         for _ in 0..self.slots.len() {
-            let link = self.chains.get(usize::from(index))?;
-            if link.mark == mark && self.at(index).is_some_and(is_it) {
-                self.last = index;
-                return Some(index);
+            if link.mark == mark && self.at(link.to).is_some_and(is_it) {
+                if before != NONE {
+                    self.to_front(place, before, link);
+                }
+                self.last = Some((between, link.to));
+                return Some(link.to);
             }
-            index = link.next;
+            before = link.to;
+            link = *self.links.get(usize::from(before))?;
         }
         None
     }
 
+    /// Puts the slot behind `before` first in its chain.
+    fn to_front(&mut self, place: usize, before: u16, link: Link) {
+        let Some(behind) = self.links.get(usize::from(link.to)).copied() else { return };
+        if let Some(at) = self.links.get_mut(usize::from(before)) {
+            *at = behind;
+        }
+        self.put_first(place, link);
+    }
+
+    fn put_first(&mut self, place: usize, link: Link) {
+        let Some(first) = self.chains.get_mut(place) else { return };
+        let behind = core::mem::replace(first, link);
+        if let Some(at) = self.links.get_mut(usize::from(link.to)) {
+            *at = behind;
+        }
+    }
+
+    fn place(&self, secret: &Secret, between: Between) -> (usize, u16) {
+        secret.place(between.remote.addr.to_bits(), between.remote.port, between.local.port, self.chains.len())
+    }
+
     /// Puts the connection at `index` into its chain.
     pub(super) fn chain(&mut self, secret: &Secret, index: u16) {
-        let places = self.chains.len();
         let Some(slot) = self.at_mut(index) else { return };
         slot.in_chain = true;
-        let (local, remote) = (slot.conn.local, slot.conn.remote);
-        let (place, mark) = secret.place(remote.addr.to_bits(), remote.port, local.port, places);
-        let Some(place) = self.chains.get_mut(place) else { return };
-        let next = core::mem::replace(&mut place.first, index);
-        if let Some(link) = self.chains.get_mut(usize::from(index)) {
-            (link.next, link.mark) = (next, mark);
-        }
+        let between = Between { local: slot.conn.local, remote: slot.conn.remote };
+        let (place, mark) = self.place(secret, between);
+        self.put_first(place, Link { to: index, mark });
     }
 
     /// Takes the connection at `index` out of its chain: no segment finds it any more.
     pub(super) fn unchain(&mut self, secret: &Secret, index: u16) {
-        let places = self.chains.len();
         let Some(slot) = self.at_mut(index).filter(|slot| slot.in_chain) else { return };
         slot.in_chain = false;
-        let (local, remote) = (slot.conn.local, slot.conn.remote);
-        let (place, _) = secret.place(remote.addr.to_bits(), remote.port, local.port, places);
-        let Some(link) = self.chains.get_mut(usize::from(index)) else { return };
-        let next = core::mem::replace(&mut link.next, NONE);
-        let Some(place) = self.chains.get_mut(place) else { return };
-        if place.first == index {
-            place.first = next;
-            return;
+        let between = Between { local: slot.conn.local, remote: slot.conn.remote };
+        if self.last.is_some_and(|(_, last)| last == index) {
+            self.last = None;
         }
-        let mut before = place.first;
+        let (place, _) = self.place(secret, between);
+        let Some(behind) = self.links.get(usize::from(index)).copied() else { return };
+        let mut link = self.chains.get_mut(place);
         for _ in 0..self.slots.len() {
-            let Some(link) = self.chains.get_mut(usize::from(before)) else { return };
-            if link.next == index {
-                link.next = next;
+            let Some(here) = link else { return };
+            if here.to == index {
+                *here = behind;
                 return;
             }
-            before = link.next;
+            let next = usize::from(here.to);
+            link = self.links.get_mut(next);
         }
     }
 
@@ -292,5 +315,74 @@ impl<'a, H: Host> Table<'a, H> {
     #[inline]
     pub(super) fn has(&self, list: List) -> bool {
         self.lists.get(list as usize).is_some_and(|ends| ends.head != NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::host::SimHost;
+    use std::vec;
+    use std::vec::Vec;
+
+    fn table(n: usize) -> Table<'static, SimHost> {
+        let memory = || SlotMemory { receive: &mut [], send: &mut [], sent: &mut [], held: &mut [] };
+        let slots: Vec<_> = (0..n).map(|_| TcpSlot::new(memory())).collect();
+        let chains = usize::from(Link::chains(n as u16));
+        Table::new(slots.leak(), vec![Link::END; chains].leak(), vec![Link::END; n].leak())
+    }
+
+    fn between(n: u16) -> Between {
+        let end = |last, port| Endpoint { addr: Ipv4Addr::new(10, 0, 0, last), port };
+        Between { local: end(1, 80), remote: end(2, 10_000 + n) }
+    }
+
+    /// Each connection in a chain is found in its slot, and no other one, whatever was looked for, opened and closed before.
+    #[test]
+    fn a_connection_is_found_while_it_is_in_a_chain() {
+        for n in [1u16, 2, 3, 64] {
+            let mut host = SimHost::new(u64::from(n));
+            let secret = Secret::new(&mut host);
+            let mut table = table(usize::from(n));
+            let mut inside = vec![false; usize::from(n)];
+            for _ in 0..4000 {
+                let who = (host.random() % u32::from(n)) as u16;
+                let at = usize::from(who);
+                match host.random() % 4 {
+                    0 if !inside[at] => {
+                        let slot = table.at_mut(who).unwrap();
+                        (slot.conn.local, slot.conn.remote) = (between(who).local, between(who).remote);
+                        table.chain(&secret, who);
+                        inside[at] = true;
+                    }
+                    1 => {
+                        table.unchain(&secret, who);
+                        inside[at] = false;
+                    }
+                    _ => assert_eq!(table.find(&secret, between(who)), inside[at].then_some(who)),
+                }
+                assert_eq!(table.find(&secret, between(n + who)), None);
+            }
+            for who in 0..n {
+                assert_eq!(table.find(&secret, between(who)), inside[usize::from(who)].then_some(who));
+            }
+        }
+    }
+
+    #[test]
+    fn who_was_found_is_first_in_its_chain() {
+        let mut host = SimHost::new(7);
+        let secret = Secret::new(&mut host);
+        let mut table = table(64);
+        for who in 0..64 {
+            let slot = table.at_mut(who).unwrap();
+            (slot.conn.local, slot.conn.remote) = (between(who).local, between(who).remote);
+            table.chain(&secret, who);
+        }
+        for who in 0..64 {
+            assert_eq!(table.find(&secret, between(who)), Some(who));
+            let (place, _) = table.place(&secret, between(who));
+            assert_eq!(table.chains[place].to, who);
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::storage::slots::{Key, Slot};
 use crate::storage::time::{Duration, Instant};
 use crate::tcp::pages::PageSlot;
 use crate::tcp::scoreboard::Sent;
-use crate::tcp::{Chain, Event, Events, Options, SlotMemory, Tcp, TcpMemory, TcpSlot};
+use crate::tcp::{Event, Events, Link, Options, SlotMemory, Tcp, TcpMemory, TcpSlot};
 use crate::wire::ethernet::{EtherType, Frame};
 use crate::wire::ipv4::{self, Protocol};
 use crate::wire::tcp::{self as wire, Flags, Repr, SackBlock, Segment, SeqNumber, Timestamps};
@@ -128,7 +128,8 @@ impl Node {
         };
         let memory = TcpMemory {
             slots: leak(limits.slots, slot),
-            chains: leak(limits.slots, || Chain::EMPTY),
+            chains: leak(limits.slots.div_ceil(2), || Link::END),
+            links: leak(limits.slots, || Link::END),
             listeners: leak(4, || Slot::EMPTY),
             pages: leak(limits.pages, || PageSlot::EMPTY),
         };
