@@ -7,7 +7,6 @@ use super::options::Options;
 use super::secret::Secret;
 use crate::storage::host::{Endpoint, Host};
 use crate::storage::slots::Key;
-use core::net::Ipv4Addr;
 
 /// No slot.
 const NONE: u16 = u16::MAX;
@@ -164,7 +163,7 @@ impl<'a, H: Host> Table<'a, H> {
         for _ in 0..self.slots.len() {
             if link.mark == mark && self.at(link.to).is_some_and(is_it) {
                 if before != NONE {
-                    self.to_front(place, before, link);
+                    self.bring_forward(place, before, link);
                 }
                 self.last = Some((between, link.to));
                 return Some(link.to);
@@ -176,7 +175,7 @@ impl<'a, H: Host> Table<'a, H> {
     }
 
     /// Puts the slot behind `before` first in its chain.
-    fn to_front(&mut self, place: usize, before: u16, link: Link) {
+    fn bring_forward(&mut self, place: usize, before: u16, link: Link) {
         let Some(behind) = self.links.get(usize::from(link.to)).copied() else { return };
         if let Some(at) = self.links.get_mut(usize::from(before)) {
             *at = behind;
@@ -322,6 +321,7 @@ impl<'a, H: Host> Table<'a, H> {
 mod tests {
     use super::*;
     use crate::sim::host::SimHost;
+    use core::net::Ipv4Addr;
     use std::vec;
     use std::vec::Vec;
 
