@@ -19,8 +19,9 @@ target_facts "$name" || exit 2
 out=${OUT:-target/dist/$name}
 work=${WORK:-$PWD/target/lib}
 opt=${OPT:-$opt}
-# Microcontrollers have little room: only what is shorter that way is inlined, beside what is marked for it (2 % of the text).
-case $name:$opt in thumb*:s) flags="$flags -Cllvm-args=-inline-threshold=5" ;; esac
+# Microcontrollers have little room: only what is shorter that way is inlined, also of what is marked `#[inline]` (5 % of the
+# text); what is marked `always` still is.
+case $name:$opt in thumb*:s) flags="$flags -Cllvm-args=-inline-threshold=5 -Cllvm-args=-inlinehint-threshold=10" ;; esac
 
 for tool in ld objcopy ar; do need "$name" "$cross$tool" "$package"; done
 need "$name" readelf binutils
