@@ -119,7 +119,7 @@ pub fn memory<H: Host>(limits: &Limits) -> EngineMemory<'static, H> {
                     held: leak(32, Default::default),
                 })
             }),
-            chains: leak(limits.tcp.div_ceil(2).max(1), || crate::tcp::Link::END),
+            chains: leak(usize::from(crate::tcp::Link::chains(limits.tcp as u16)).max(1), || crate::tcp::Link::END),
             links: leak(limits.tcp.max(1), || crate::tcp::Link::END),
             listeners: leak(limits.tcp, || Slot::EMPTY),
             pages: leak(32, || crate::tcp::PageSlot::EMPTY),

@@ -229,12 +229,18 @@ fn run(only: Option<&str>, library: Option<PathBuf>, out: &Path) -> Result<(), S
 }
 
 fn main() -> ExitCode {
-    let (mut only, mut library, mut out) = (None, None, PathBuf::from("target/bench.tsv"));
+    let (mut only, mut library, mut out) = (None, None::<PathBuf>, PathBuf::from("target/bench.tsv"));
     let mut args = std::env::args().skip(1);
     while let (Some(arg), value) = (args.next(), args.next()) {
         match (arg.as_str(), value) {
             ("--case", Some(value)) => only = Some(value),
-            ("--lib", Some(value)) => library = std::path::absolute(value).ok(),
+            ("--lib", Some(value)) => match std::path::absolute(&value) {
+                Ok(archive) => library = Some(archive),
+                Err(why) => {
+                    eprintln!("tlb: {value}: {why}");
+                    return ExitCode::FAILURE;
+                }
+            },
             ("--out", Some(value)) => out = value.into(),
             _ => {
                 eprintln!("usage: tlb [--case CASE] [--lib ARCHIVE] [--out FILE]");

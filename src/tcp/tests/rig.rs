@@ -128,7 +128,7 @@ impl Node {
         };
         let memory = TcpMemory {
             slots: leak(limits.slots, slot),
-            chains: leak(limits.slots.div_ceil(2), || Link::END),
+            chains: leak(Link::chains(limits.slots as u16).into(), || Link::END),
             links: leak(limits.slots, || Link::END),
             listeners: leak(4, || Slot::EMPTY),
             pages: leak(limits.pages, || PageSlot::EMPTY),
