@@ -4,8 +4,9 @@ use super::dns::{Resolve, Resolved};
 use super::operation::{Cx, Datagram, DetailKind, Operation, Step, icmp_meaning};
 use crate::stack::egress::{L4Header, L4Sum, Packet, TxError};
 use crate::stack::icmp::{EchoReply, ErrorKind, IcmpError};
+use crate::storage::checksum::Sum;
 use crate::storage::error::Error;
-use crate::storage::host::{Host, Span, Token};
+use crate::storage::host::{Host, Token};
 use crate::storage::time::{Duration, Instant};
 use crate::wire::icmpv4::Message;
 use crate::wire::ipv4::Protocol;
@@ -13,23 +14,6 @@ use core::net::Ipv4Addr;
 
 /// Most payload bytes of one request: what fits an IPv4 packet.
 pub const MAX_SIZE: usize = 65_507;
-/// Bytes of the repeated payload pattern kept as one span.
-#[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects)] // Evaluated by the compiler.
-const PATTERN: [u8; 1472] = {
-    let mut bytes = [0; 1472];
-    let mut i = 0;
-    while i < bytes.len() {
-        bytes[i] = i as u8;
-        i += 1;
-    }
-    bytes
-};
-
-/// Spans that make up the longest payload.
-const SPANS: usize = MAX_SIZE.div_ceil(TWICE.as_flattened().len());
-
-/// The pattern twice: half the spans in the frame of what sends a large request.
-static TWICE: [[u8; PATTERN.len()]; 2] = [PATTERN; 2];
 
 /// What to ask for.
 #[derive(Clone, Copy, Debug)]
@@ -150,15 +134,7 @@ impl<H: Host> Ping<H> {
     fn send(&mut self, cx: &mut Cx<'_, '_, H>, id: u16) -> Result<(), TxError> {
         let seq = self.statistics.sent as u16;
         let header = Message::EchoRequest { id, seq, data: &[] }.emit_head([0; 2]);
-        let mut body: heapless::Vec<Span<'_, H::Memory>, SPANS> = heapless::Vec::new();
-        let mut left = self.request.size;
-        while left > 0 {
-            let part = TWICE.as_flattened();
-            let part = part.get(..left).unwrap_or(part);
-            left = left.saturating_sub(part.len());
-            body.push(Span::Bytes(part)).map_err(|_| TxError::TooBig(MAX_SIZE))?;
-        }
-        cx.stack.send(&Packet {
+        let packet = Packet {
             src: Ipv4Addr::UNSPECIFIED,
             dst: self.request.dst,
             nic: None,
@@ -167,16 +143,31 @@ impl<H: Host> Ping<H> {
             tos: 0,
             dont_fragment: self.request.dont_fragment,
             header: L4Header::new(&header, L4Sum::Plain),
-            body: &body,
+            body: &[],
             token: Token(0),
             queue: false,
+        };
+        let size = self.request.size;
+        let mut at = 0;
+        cx.stack.send_pieces(&packet, size, &mut |out| {
+            at = if at < size { at } else { 0 };
+            for byte in out.iter_mut() {
+                *byte = pattern(at);
+                at = at.wrapping_add(1);
+            }
+            Ok(Sum::of(out))
         })
     }
 }
 
+/// Byte `i` of a request's payload.
+fn pattern(i: usize) -> u8 {
+    i as u8
+}
+
 /// Whether `data` is what a request of `size` bytes carried.
 fn is_pattern(data: &[u8], size: usize) -> bool {
-    data.len() == size && data.chunks(PATTERN.len()).all(|part| PATTERN.get(..part.len()) == Some(part))
+    data.len() == size && data.iter().enumerate().all(|(i, byte)| *byte == pattern(i))
 }
 
 impl<H: Host> Operation<H> for Ping<H> {

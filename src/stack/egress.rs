@@ -2,6 +2,7 @@
 //! the NIC gathers, and copied and summed in one pass when it does not.
 
 use super::Stack;
+use super::fragment::Filled;
 use super::frames::{TxFrames, WaitQueue};
 pub(super) use super::gather::send_gathered;
 use super::interface::{Interface, NicId};
@@ -102,6 +103,11 @@ impl<'p> L4Header<'p> {
     pub fn new(bytes: &'p [u8], sum: L4Sum) -> Self {
         L4Header { bytes: bytes.get(..MAX_L4).unwrap_or(bytes), sum }
     }
+
+    /// Its length in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 /// A packet to send.
@@ -182,14 +188,14 @@ pub(super) fn copy_spans<M: Memory>(mut out: &mut [u8], spans: &[Span<'_, M>]) -
 }
 
 /// The headers of a frame, as values: they are written once, where they leave from.
-struct Headers<'p> {
+pub(super) struct Headers<'p> {
     link: ethernet::Repr,
     vlan: Option<u16>,
     ip: ipv4::Repr,
     /// The hardware fills in the IPv4 checksum.
     ip_offload: bool,
     /// The transport's; empty behind the first fragment.
-    l4: &'p L4Header<'p>,
+    pub(super) l4: &'p L4Header<'p>,
     pseudo: Sum,
 }
 
@@ -354,7 +360,21 @@ impl<'a, H: Host> Stack<'a, H> {
         len: usize,
         fill: &mut Fill<'_>,
     ) -> Result<(), TxError> {
-        self.send_with(packet, Some((len, fill)))
+        self.send_with(packet, Some(Filled { len, pieces: false, fill }))
+    }
+
+    /// The same where `fill` can write the body in pieces, each call the next one, and anew after the last: a packet that is
+    /// too large goes in fragments.
+    ///
+    /// # Errors
+    /// See [`TxError`]; fragments before the one that failed were sent.
+    pub fn send_pieces(
+        &mut self,
+        packet: &Packet<'_, H::Memory>,
+        len: usize,
+        fill: &mut Fill<'_>,
+    ) -> Result<(), TxError> {
+        self.send_with(packet, Some(Filled { len, pieces: true, fill }))
     }
 
     /// Whether the NIC keeps spans of lent memory until the packet's token is done.
@@ -363,28 +383,23 @@ impl<'a, H: Host> Stack<'a, H> {
         self.interface(nic).is_some_and(|i| i.caps.contains(NicCaps::GATHER | NicCaps::ASYNC))
     }
 
-    fn send_with(
-        &mut self,
-        packet: &Packet<'_, H::Memory>,
-        fill: Option<(usize, &mut Fill<'_>)>,
-    ) -> Result<(), TxError> {
+    fn send_with(&mut self, packet: &Packet<'_, H::Memory>, fill: Option<Filled<'_>>) -> Result<(), TxError> {
         let hop = self.route(packet.src, packet.dst, packet.nic).inspect_err(|_| self.stats.count(Counter::NoRoute))?;
         let iface = self.interface(hop.nic).ok_or(TxError::NetworkDown)?;
         if !iface.link {
             return Err(TxError::NetworkDown);
         }
         let body_len: usize = match &fill {
-            Some((len, _)) => *len,
+            Some(filled) => filled.len,
             None => packet.body.iter().map(span_len).sum(),
         };
         let l4_len = packet.header.bytes.len().saturating_add(body_len);
         let mtu = self.path_mtu.get(self.now, packet.dst).unwrap_or(iface.mtu).min(iface.mtu);
         let room = usize::from(mtu).saturating_sub(ipv4::HEADER_LEN);
         if l4_len > room {
-            return if fill.is_some() {
-                Err(TxError::TooBig(room))
-            } else {
-                self.send_fragments(packet, &hop, l4_len, room)
+            return match fill {
+                Some(Filled { pieces: false, .. }) => Err(TxError::TooBig(room)),
+                fill => self.send_fragments(packet, &hop, l4_len, room, fill),
             };
         }
         self.send_whole(packet, &hop, l4_len, fill)
@@ -398,7 +413,7 @@ impl<'a, H: Host> Stack<'a, H> {
         packet: &Packet<'_, H::Memory>,
         hop: &Hop,
         l4_len: usize,
-        fill: Option<(usize, &mut Fill<'_>)>,
+        fill: Option<Filled<'_>>,
     ) -> Result<(), TxError> {
         let mac = self.next_hop_mac(hop);
         let dst_mac = match mac {
@@ -418,7 +433,7 @@ impl<'a, H: Host> Stack<'a, H> {
         }
         let sent = match fill {
             None => transmit(packet.body, None, &headers, iface, &mut self.frames, hop.nic, packet.token),
-            Some((len, fill)) => transmit_filled(iface, &mut self.frames, &headers, hop.nic, len, fill),
+            Some(filled) => transmit_filled(iface, &mut self.frames, &headers, hop.nic, None, filled.fill),
         };
         let Err(error) = sent else {
             self.stats.count(Counter::TxFrames);
@@ -449,59 +464,6 @@ impl<'a, H: Host> Stack<'a, H> {
             *blocked |= sent == Err(TxError::Busy);
             sent != Err(TxError::Busy)
         });
-    }
-
-    /// Sends a packet in fragments (RFC 791 §3.2). The transport checksum is computed over the whole first; each frame
-    /// then carries its part of the spans, which a gathering NIC takes from where they lie.
-    #[cold]
-    #[inline(never)]
-    fn send_fragments(
-        &mut self,
-        packet: &Packet<'_, H::Memory>,
-        hop: &Hop,
-        l4_len: usize,
-        room: usize,
-    ) -> Result<(), TxError> {
-        let unit = room & !7;
-        if packet.dont_fragment || l4_len > usize::from(ipv4::MAX_PAYLOAD_LEN) || unit <= packet.header.bytes.len() {
-            return Err(TxError::TooBig(room));
-        }
-        let dst_mac = self.next_hop_mac(hop)?;
-        let id = self.next_ident();
-        let body_sum = sum_spans(packet.body)?;
-        let mut offset = 0usize;
-        while offset < l4_len {
-            let len = unit.min(l4_len.saturating_sub(offset));
-            let end = offset.saturating_add(len);
-            let part = Part { len, id, more: end < l4_len, offset: offset as u16 };
-            self.send_fragment(packet, hop, dst_mac, part, l4_len, body_sum)?;
-            offset = end;
-        }
-        Ok(())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn send_fragment(
-        &mut self,
-        packet: &Packet<'_, H::Memory>,
-        hop: &Hop,
-        dst_mac: Address,
-        part: Part,
-        l4_len: usize,
-        body_sum: Sum,
-    ) -> Result<(), TxError> {
-        let iface = self.interfaces.get_mut(usize::from(hop.nic.0)).and_then(Option::as_mut);
-        let iface = iface.ok_or(TxError::NetworkDown)?;
-        let headers = build_headers(iface, hop, dst_mac, packet, part, l4_len);
-        let from = usize::from(part.offset).saturating_sub(packet.header.bytes.len());
-        let body_len = part.len.saturating_sub(headers.l4.bytes.len());
-        let mut spans = heapless::Vec::new();
-        cut(&mut spans, packet.body, from, body_len).ok_or(TxError::Invalid)?;
-        let sent = transmit(&spans, Some(body_sum), &headers, iface, &mut self.frames, hop.nic, packet.token);
-        count_tx(&mut self.stats, &sent);
-        self.blocked |= sent == Err(TxError::Busy);
-        sent
     }
 
     /// Sends a frame whose bytes are all given, Ethernet header included; padded to the minimum.
@@ -586,7 +548,7 @@ pub(super) fn count_tx(stats: &mut Stats, sent: &Result<(), TxError>) {
 }
 
 #[inline(always)] // What it is given and what it returns is taken apart at once.
-fn build_headers<'p, N: Nic<Memory = M>, M: Memory>(
+pub(super) fn build_headers<'p, N: Nic<Memory = M>, M: Memory>(
     iface: &Interface<N>,
     hop: &Hop,
     dst: Address,
@@ -618,64 +580,37 @@ fn build_headers<'p, N: Nic<Memory = M>, M: Memory>(
 
 /// The part of a datagram that one frame carries.
 #[derive(Clone, Copy)]
-struct Part {
-    len: usize,
-    id: u16,
-    more: bool,
-    offset: u16,
-}
-
-/// The `len` bytes from `start` of what `spans` hold, to `out`. `None`: they lie in more pieces than a frame can have.
-fn cut<'s, M>(
-    out: &mut heapless::Vec<Span<'s, M>, MAX_BODY>,
-    spans: &[Span<'s, M>],
-    mut start: usize,
-    mut len: usize,
-) -> Option<()> {
-    for span in spans {
-        let own = span_len(span);
-        if start >= own {
-            start = start.saturating_sub(own);
-            continue;
-        }
-        let n = own.saturating_sub(start).min(len);
-        if n == 0 {
-            break;
-        }
-        let piece = match *span {
-            Span::Bytes(bytes) => Span::Bytes(bytes.get(start..)?.get(..n)?),
-            Span::Memory { memory, at, .. } => Span::Memory { memory, at: at.checked_add(start)?, len: n },
-        };
-        out.push(piece).ok()?;
-        start = 0;
-        len = len.saturating_sub(n);
-    }
-    Some(())
+pub(super) struct Part {
+    pub(super) len: usize,
+    pub(super) id: u16,
+    pub(super) more: bool,
+    pub(super) offset: u16,
 }
 
 /// Writes a body into a frame and returns its sum.
 pub type Fill<'f> = dyn FnMut(&mut [u8]) -> Result<Sum, TxError> + 'f;
 
-fn transmit_filled<N: Nic>(
+/// Has `fill` write the body; `sum` as in [`transmit`].
+pub(super) fn transmit_filled<N: Nic>(
     iface: &mut Interface<N>,
     frames: &mut TxFrames<'_>,
     headers: &Headers<'_>,
     nic: NicId,
-    body_len: usize,
+    sum: Option<Sum>,
     fill: &mut Fill<'_>,
 ) -> Result<(), TxError> {
-    let offload = iface.caps.contains(NicCaps::TX_L4_SUM);
-    copy_out(iface, frames, nic, headers.len().saturating_add(body_len), |out| {
+    let offload = offloads(iface, sum);
+    copy_out(iface, frames, nic, headers.frame_len(), |out| {
         let (head, body) = out.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
-        let sum = fill(body)?;
-        headers.write(head, sum, offload).ok_or(TxError::Invalid)
+        let filled = fill(body)?;
+        headers.write(head, sum.unwrap_or(filled), offload).ok_or(TxError::Invalid)
     })
 }
 
 /// Sends a frame of `headers` and `body`. `sum`: what the checksum covers behind the transport header, where that is more
 /// than this frame carries.
 #[inline]
-fn transmit<N: Nic>(
+pub(super) fn transmit<N: Nic>(
     body: &[Span<'_, N::Memory>],
     sum: Option<Sum>,
     headers: &Headers<'_>,

@@ -15,6 +15,7 @@
 pub mod arp;
 pub mod coverage;
 pub mod egress;
+mod fragment;
 pub mod frames;
 pub mod front;
 mod gather;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::client::ops::Client;
+use crate::sim::blocks;
 use crate::sim::packets::{self, Station};
 use crate::sim::rig::Rig;
 use crate::stack::stats::Counter;
@@ -151,6 +152,32 @@ fn flags_sizes_and_limits() {
     assert_eq!(refused(|r| r.dst = Ipv4Addr::new(224, 0, 0, 1)), Some(Error::Invalid));
     assert_eq!(refused(|r| r.size = MAX_SIZE + 1), Some(Error::MessageSize));
     assert_eq!(refused(|r| r.size = MAX_SIZE), None);
+}
+
+#[test]
+fn a_large_request_goes_in_fragments_whose_payload_is_that_of_the_whole() {
+    let mut rig = Rig::new(1);
+    let op = start(&mut rig, |r| r.size = 5001);
+    let fragments = sent(&mut rig);
+    assert_eq!(fragments.iter().map(Vec::len).collect::<Vec<_>>(), [1500, 1500, 1500, 589]);
+    let message: Vec<u8> = fragments.iter().flat_map(|f| &f[20..]).copied().collect();
+    assert!(Sum::of(&message).holds());
+    assert!(message[8..].iter().enumerate().all(|(i, byte)| *byte == i as u8));
+    // An answer that differs in one byte, also beyond those that repeat, is none; it comes in fragments as well.
+    for (change, received) in [(8, 0), (308, 0), (5008, 0), (5009, 1)] {
+        let mut reply = message.clone();
+        reply[..4].fill(0);
+        if let Some(byte) = reply.get_mut(change) {
+            *byte ^= 0x80;
+        }
+        let sum = Sum::of(&reply).to_field();
+        reply[2..4].copy_from_slice(&sum);
+        for frame in blocks::fragments(HOST, rig.us, Protocol::ICMP, &reply, change as u16, 1480) {
+            rig.input(&frame);
+        }
+        assert_eq!(statistics(&rig, op).received, received, "{change}");
+    }
+    assert_eq!((step(&rig, op), rig.count(Counter::DropPingIgnored)), (Step::Done(Ok(1)), 3));
 }
 
 #[test]
