@@ -28,6 +28,7 @@ long)
     suite "$CARGO" test -q --no-fail-fast --release --lib --tests -- --ignored
     # What stands for the features that are left out is another way through the stack.
     suite "$CARGO" test -q --no-fail-fast --lib --no-default-features --features dhcp,dns,ping,tftp --target-dir target/few
+    suite "$CARGO" test -q --no-fail-fast --lib --no-default-features --features dhcp,dns,ping,tftp,tcp --target-dir target/few tcp::
     ;;
 ports) ;;
 *) echo "usage: $0 [test|long|ports]" >&2; exit 2 ;;

@@ -53,9 +53,9 @@
 #[cfg(any(test, feature = "sim"))]
 extern crate std;
 
-/// Whether the short ways are built in (feature `fast`) for what is like the datagram or fragment before: `udp::lane`,
-/// `stack::trail`, a client's [`usual`](client::operation::Operation::usual) datagram, and [`stack::way`] for what UDP sends. All
-/// of it goes the long way without.
+/// Whether the short ways are built in (feature `fast`) for what is like the packet before: `udp::lane`, `tcp::lane`,
+/// `stack::trail`, a client's [`usual`](client::operation::Operation::usual) datagram, the segment that a connection expects,
+/// and [`stack::way`] and [`stack::train`] for what is sent. All of it goes the long way without.
 pub const FAST: bool = cfg!(feature = "fast");
 
 pub mod client;

@@ -8,6 +8,7 @@ use super::send::emit_header;
 use super::seq::Pos;
 use super::state::Verdict;
 use super::table::Between;
+use crate::FAST;
 use crate::stack::Stack;
 use crate::stack::egress::{Packet as Outgoing, pseudo_header};
 use crate::stack::front::Front;
@@ -28,7 +29,7 @@ impl<'a, H: Host> Tcp<'a, H> {
     /// whole way of a segment in one place. `false`: it is not, and nothing has changed.
     #[inline]
     pub fn take(&mut self, stack: &mut Stack<'a, H>, nic: NicId, frame: &[u8], flags: RxFlags) -> bool {
-        let Some(lane) = &self.lane else { return false };
+        let Some(lane) = self.lane.as_ref().filter(|_| FAST) else { return false };
         let Some(bytes) = lane.front.take(stack.version(), nic, frame, flags) else { return false };
         let Ok(segment) = Segment::parse(bytes) else { return false };
         let key = lane.key;
@@ -61,7 +62,9 @@ impl<'a, H: Host> Tcp<'a, H> {
             self.receive_unknown(stack, packet, &segment);
             return;
         };
-        self.find_lane(stack, index, packet);
+        if FAST {
+            self.find_lane(stack, index, packet);
+        }
         let Some(slot) = self.table.at_mut(index) else { return };
         let mut cx = Context { stack, pages: &mut self.pages, time_wait: self.time_wait };
         let verdict = slot.conn.receive(&mut cx, packet, &segment);

@@ -8,10 +8,11 @@ use super::sender::Choice;
 use super::seq::Pos;
 use super::source::{Body, Obstacle};
 use super::train::Full;
+use crate::FAST;
 use crate::stack::Stack;
-use crate::stack::egress::{L4Header, L4Sum, TxError};
+use crate::stack::egress::{L4Header, L4Sum, Packet, TxError};
 use crate::stack::stats::Counter;
-use crate::stack::way::{Flow as WayFlow, Load};
+use crate::stack::way::{Flow as WayFlow, Load, Way};
 use crate::storage::error::Error;
 use crate::storage::host::{Host, Token};
 use crate::storage::time::Instant;
@@ -233,11 +234,11 @@ impl<'a, H: Host> Connection<'a, H> {
         let edge = self.rx.edge;
         let header = self.header(stack.now, choice.at, flags);
         let mut ended = None;
+        let flow = self.flow();
         let sent = match self.find_way(stack) {
             Err(error) => Err(error),
             Ok(()) => {
                 let Connection { way, tx, .. } = self;
-                let Some(way) = way else { return Err(Stop::Fatal(Error::Invalid)) };
                 let queue = &mut tx.queue;
                 if fill {
                     let mut fill = |out: &mut [u8]| {
@@ -246,7 +247,7 @@ impl<'a, H: Host> Connection<'a, H> {
                             TxError::Invalid
                         })
                     };
-                    stack.send_along(way, header.bytes(), SUM_AT, Load::Fill(choice.len, &mut fill), Token(0))
+                    hand_over(stack, way, &flow, &header, Load::Fill(choice.len, &mut fill), Token(0))
                 } else {
                     let mut body: Body<'_, H::Memory> = Body::new();
                     let token = match choice.len {
@@ -254,7 +255,7 @@ impl<'a, H: Host> Connection<'a, H> {
                         len => queue.spans(pages, choice.at, len, &mut body),
                     };
                     let Some(token) = token else { return Err(Stop::Fatal(Error::Invalid)) };
-                    let sent = stack.send_along(way, header.bytes(), SUM_AT, Load::Spans(&body), token);
+                    let sent = hand_over(stack, way, &flow, &header, Load::Spans(&body), token);
                     if token != Token(0) && sent.is_ok() && stack.keeps_spans(self.nic) {
                         drop(body);
                         pages.lend(token);
@@ -459,10 +460,18 @@ impl<'a, H: Host> Connection<'a, H> {
     /// Sees to it that there is a valid way to the peer.
     #[inline]
     pub(super) fn find_way(&mut self, stack: &mut Stack<'a, H>) -> Result<(), TxError> {
-        if self.way.as_ref().is_some_and(|way| stack.is_valid(way)) {
+        if !FAST || self.way.as_ref().is_some_and(|way| stack.is_valid(way)) {
             return Ok(());
         }
-        let flow = WayFlow {
+        self.way = None;
+        self.way = Some(stack.find_way(&self.flow())?);
+        Ok(())
+    }
+
+    /// What the packets of this connection have in common.
+    #[inline]
+    fn flow(&self) -> WayFlow {
+        WayFlow {
             src: self.local.addr,
             dst: self.remote.addr,
             nic: self.nic,
@@ -470,10 +479,7 @@ impl<'a, H: Host> Connection<'a, H> {
             ttl: self.options.ttl,
             tos: self.options.tos,
             dont_fragment: true,
-        };
-        self.way = None;
-        self.way = Some(stack.find_way(&flow)?);
-        Ok(())
+        }
     }
 
     /// Sends a header without data.
@@ -485,10 +491,43 @@ impl<'a, H: Host> Connection<'a, H> {
     /// The same where the way is known: what asks for a neighbour does not lie under it.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn send_header(&self, stack: &mut Stack<'a, H>, header: &Header) -> Result<(), TxError> {
-        match &self.way {
-            Some(way) => stack.send_along(way, header.bytes(), SUM_AT, Load::Spans(&[]), Token(0)),
-            None => Err(TxError::NetworkDown),
+        hand_over(stack, &self.way, &self.flow(), header, Load::Spans(&[]), Token(0))
+    }
+}
+
+/// Gives the stack a segment: it goes the way of its connection, or, without the short ways, as any packet does.
+#[inline]
+fn hand_over<H: Host>(
+    stack: &mut Stack<'_, H>,
+    way: &Option<Way>,
+    flow: &WayFlow,
+    header: &Header,
+    load: Load<'_, '_, H::Memory>,
+    token: Token,
+) -> Result<(), TxError> {
+    if FAST {
+        let way = way.as_ref().ok_or(TxError::NetworkDown)?;
+        return stack.send_along(way, header.bytes(), SUM_AT, load, token);
+    }
+    let mut packet = Packet {
+        src: flow.src,
+        dst: flow.dst,
+        nic: Some(flow.nic),
+        protocol: flow.protocol,
+        ttl: flow.ttl,
+        tos: flow.tos,
+        dont_fragment: flow.dont_fragment,
+        header: header.l4(),
+        body: &[],
+        token,
+        queue: false,
+    };
+    match load {
+        Load::Spans(spans) => {
+            packet.body = spans;
+            stack.send(&packet)
         }
+        Load::Fill(len, fill) => stack.send_filled(&packet, len, fill),
     }
 }
 

@@ -102,7 +102,7 @@ pub struct Ack<'s> {
     pub ack: Pos,
     /// The segment carried nothing else, nor did it change the window: it may count as a duplicate (RFC 5681 §2).
     pub bare: bool,
-    /// SACK blocks, as positions.
+    /// SACK blocks, as positions of what was sent; empty ones count for nothing. None where the peer was not to send SACK.
     pub blocks: &'s [(Pos, Pos)],
     /// Timestamp echoed, and the time since by it.
     pub echo: Option<(u32, Duration)>,
@@ -270,11 +270,9 @@ impl<'a, H: Host> Sender<'a, H> {
                 recovery.delivered(range, now, smallest, passed);
             }
         };
-        if self.sack && !ack.blocks.is_empty() {
-            for &(left, right) in ack.blocks {
-                if left >= ack.ack && left < right && right <= self.nxt {
-                    board.sack(left, right, |range| count(&range));
-                }
+        for &(left, right) in ack.blocks {
+            if left >= ack.ack {
+                board.sack(left, right, |range| count(&range));
             }
         }
         if acked > 0 {
@@ -285,7 +283,7 @@ impl<'a, H: Host> Sender<'a, H> {
             self.backoff = 0;
             self.recovery.advanced(acked, self.mss);
         }
-        if self.sack && is_duplicate_report(ack) {
+        if is_duplicate_report(ack) {
             self.recovery.duplicate_reported(self.una, self.nxt);
         }
         if !calm || delivered.bytes > acked {

@@ -7,6 +7,7 @@ use super::pages::Pages;
 use super::sender::{Ack, Heard};
 use super::seq::Pos;
 use super::spans::{Confirmed, Stored};
+use crate::FAST;
 use crate::stack::ingress::Packet;
 use crate::stack::stats::Counter;
 use crate::storage::checksum::Sum;
@@ -46,7 +47,7 @@ impl<'a, H: Host> Connection<'a, H> {
         packet: &Packet<'_>,
         segment: &Segment<'_>,
     ) -> Verdict {
-        if self.receive_expected(cx, packet.sum_ok, packet.payload.len(), segment) {
+        if FAST && self.receive_expected(cx, packet.sum_ok, packet.payload.len(), segment) {
             return Verdict::Done;
         }
         self.blocked = false;
@@ -149,7 +150,7 @@ impl<'a, H: Host> Connection<'a, H> {
     /// Takes in the acknowledgements that have come and were as expected.
     #[inline]
     pub(super) fn take_acks(&mut self, pages: &mut Pages<'a, H::Memory>) {
-        if let Some(heard) = self.tx.take_heard() {
+        if FAST && let Some(heard) = self.tx.take_heard() {
             self.take_heard(pages, heard);
         }
     }
@@ -271,6 +272,12 @@ impl<'a, H: Host> Connection<'a, H> {
         }
         // The urgent pointer is of no account: urgent data is data (RFC 9293 §3.8.5, field case C16).
         if let Some(stored) = stored {
+            if self.orphan {
+                // RFC 9293 §3.6.1, RFC 2525 §2.17: nobody will read it, and the peer must know.
+                let seq = self.tx.nxt.seq(self.iss);
+                self.end(cx.pages, Some(Error::ConnectionAborted));
+                return Verdict::Reset(seq);
+            }
             self.receive_data(cx, seq, last, stored, payload.len() as u32);
         }
         self.receive_fin(cx, seq, last, flags.contains(Flags::FIN));
@@ -525,22 +532,18 @@ impl<'a, H: Host> Connection<'a, H> {
         let now = cx.stack.now;
         let window = u64::from(segment.window()) << self.tx.shift;
         let moved = ack >= self.tx.una && self.tx.update_window(seq, ack, window);
+        let told = if self.tx.sack { options.sack.as_slice() } else { &[] };
         let mut blocks = [(Pos::SYN, Pos::SYN); 4];
-        let mut count = 0usize;
-        for (slot, block) in blocks.iter_mut().zip(options.sack.as_slice()) {
-            *slot = (self.tx.una.near(self.iss, block.left), self.tx.una.near(self.iss, block.right));
-            count = count.saturating_add(1);
-        }
-        if self.tx.sack {
+        for (slot, block) in blocks.iter_mut().zip(told) {
+            let (left, right) = (self.tx.una.near(self.iss, block.left), self.tx.una.near(self.iss, block.right));
             // Edges that make no block are left out here, so that what follows can trust them.
-            for slot in &mut blocks {
-                if slot.0 >= slot.1 || slot.1 > self.tx.nxt {
-                    *slot = (Pos::SYN, Pos::SYN);
-                }
+            if left < right && right <= self.tx.nxt {
+                *slot = (left, right);
             }
-        } else {
-            count = 0;
         }
+        let blocks = blocks.get(..told.len()).unwrap_or_default();
+        // Data alone lets nothing out: its acknowledgement need not wait for this connection's turn.
+        self.ready |= moved || ack > self.tx.una || !told.is_empty() || segment.payload().is_empty();
         // What answers a probe of a closed window is no duplicate.
         let bare =
             segment.payload().is_empty() && !segment.flags().contains(Flags::FIN) && !moved && !self.tx.persisting;
@@ -549,7 +552,7 @@ impl<'a, H: Host> Connection<'a, H> {
             _ => None,
         };
         if ack >= self.tx.una {
-            let ack = Ack { ack, bare, blocks: blocks.get(..count).unwrap_or_default(), echo, times: 1 };
+            let ack = Ack { ack, bare, blocks, echo, times: 1 };
             let delivered = self.tx.acknowledge(cx.pages, now, &ack, self.options.user_timeout);
             if delivered.acked > 0 {
                 self.acknowledged();
@@ -575,7 +578,6 @@ impl<'a, H: Host> Connection<'a, H> {
                 _ => {}
             }
         }
-        self.ready = true;
     }
 
     /// In FIN-WAIT-2 nobody may be left to read: then the peer has so long to finish.
@@ -588,12 +590,6 @@ impl<'a, H: Host> Connection<'a, H> {
     /// The payload of an acceptable segment whose checksum holds.
     fn receive_data(&mut self, cx: &mut Context<'_, 'a, H>, seq: Pos, last: Pos, stored: Stored, len: u32) {
         let now = cx.stack.now;
-        if self.orphan {
-            // RFC 9293 §3.6.1, RFC 2525 §2.17: nobody will read it, and the peer must know.
-            self.send_reset(cx);
-            self.end(cx.pages, Some(Error::ConnectionAborted));
-            return;
-        }
         let next = self.rx.queue.next();
         if seq < next && self.tx.sack {
             self.rx.came_twice(seq, last.earlier(next));

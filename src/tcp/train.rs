@@ -7,6 +7,7 @@ use super::conn::{Connection, Context, Due};
 use super::send::SUM_AT;
 use super::sender::Choice;
 use super::seq::Pos;
+use crate::FAST;
 use crate::stack::Stack;
 use crate::stack::egress::TxError;
 use crate::stack::train::{Carried, Train};
@@ -36,7 +37,7 @@ impl<'a, H: Host> Connection<'a, H> {
     /// Largest payload of a segment of a train; `None`: what is to be sent now is not as usual.
     #[inline]
     fn train_room(&self) -> Option<u32> {
-        let usual = self.due == Due::Nothing && self.state.sends() && !self.rx.has_sack();
+        let usual = FAST && self.due == Due::Nothing && self.state.sends() && !self.rx.has_sack();
         usual.then(|| self.room(self.stamp_len()))
     }
 
@@ -74,7 +75,7 @@ impl<'a, H: Host> Connection<'a, H> {
     /// Sends full segments of what is queued, at most `most`; how many.
     #[inline]
     pub(super) fn output_train(&mut self, cx: &mut Context<'_, 'a, H>, most: usize) -> Result<usize, Full> {
-        if self.tx.una == self.tx.nxt {
+        if !FAST || self.tx.una == self.tx.nxt {
             return Ok(0);
         }
         let Some(room) = self.train_room() else { return Ok(0) };

@@ -244,6 +244,7 @@ fn what_follows_acknowledgements_in_one_pass_finds_them_taken_in() {
 }
 
 #[test]
+#[cfg(feature = "fast")]
 fn a_lane_takes_only_sound_frames_of_its_connection() {
     let mut rig = learned_once(Limits::default());
     let key = rig.open_plain();
@@ -323,6 +324,7 @@ fn send_now(rig: &mut Rig, key: Key, from: usize, len: usize) {
 
 /// What is given leaves at once and is sent again from the ring; whatever the NIC can do.
 #[test]
+#[cfg(feature = "fast")]
 fn full_segments_leave_as_they_are_given() {
     for caps in [NicCaps::empty(), NicCaps::GATHER, NicCaps::GATHER | NicCaps::ASYNC] {
         for lends in [true, false] {
@@ -350,6 +352,7 @@ fn full_segments_leave_as_they_are_given() {
 }
 
 #[test]
+#[cfg(feature = "fast")]
 fn what_the_nic_refuses_while_it_is_given_leaves_in_the_next_pass() {
     for refusal in [SendError::Busy, SendError::Failed(HostError(-5))] {
         for caps in [NicCaps::empty(), NicCaps::GATHER] {
@@ -407,6 +410,7 @@ fn bytes_given_at_once_keep_their_order_around_the_ring() {
 }
 
 #[test]
+#[cfg(feature = "fast")]
 fn nothing_leaves_at_once_before_it_may() {
     let mut rig = Rig::new();
     let (key, _) = rig.connect(quiet());
