@@ -1,7 +1,7 @@
 //! The state machine (RFC 2131 §4.4, figure 5): what time and messages do to it.
 
-use super::message::Kind;
-use super::{Client, Heard, Request, State, Terms, bind, pxe, terms};
+use super::message::Outgoing;
+use super::{Client, Heard, Phase, Request, Terms, bind, pxe, terms};
 use crate::client::dns::Resolver;
 use crate::stack::Stack;
 use crate::stack::egress::TxError;
@@ -50,10 +50,10 @@ pub struct Env<'c, 'a, H: Host> {
 /// What is to be sent.
 enum Due {
     Nothing,
-    /// What the state calls for.
+    /// What the phase calls for.
     Message,
-    /// A DECLINE of this address, to this server.
-    Decline(Ipv4Addr, Ipv4Addr),
+    /// A DECLINE of what was granted.
+    Decline,
 }
 
 impl Client {
@@ -75,33 +75,31 @@ impl Client {
         }
         let interface = env.stack.interface(env.nic).ok_or(Error::NetworkDown)?;
         request.check()?;
-        let now = env.stack.now;
-        let state = if request.inform {
-            State::Informing { addr: interface.addresses().first().ok_or(Error::Invalid)?.addr }
+        let (phase, address) = if request.inform {
+            (Phase::Informing, Some(interface.addresses().first().ok_or(Error::Invalid)?.addr))
         } else if request.reboot {
-            State::Rebooting { addr: request.address.ok_or(Error::Invalid)?, since: now }
+            (Phase::Rebooting, Some(request.address.ok_or(Error::Invalid)?))
         } else {
-            State::Init
+            (Phase::Init, request.address)
         };
         self.link_ups = interface.link_ups;
         let before = self.lease.map(|l| l.addr);
         self.unbind(env);
-        self.config.set(request);
-        self.config.address = self.config.address.or(before);
+        self.config.set(request, address.or(before));
         self.lost = None;
         self.failure = None;
         self.setbacks = 0;
-        self.started = now;
+        self.started = env.stack.now;
         self.secs = 0;
         self.op = Some(op);
-        self.enter(env, state);
+        self.enter(env, phase);
         Ok(())
     }
 
     /// Ends whatever it does; an address it had set goes, and its server is not told.
     pub fn stop<H: Host>(&mut self, env: &mut Env<'_, '_, H>) {
         self.unbind(env);
-        self.state = State::Off;
+        self.phase = Phase::Off;
         self.next = Instant::NEVER;
     }
 
@@ -117,8 +115,7 @@ impl Client {
             self.stop(env);
             return Ok(());
         }
-        let until = env.stack.now + RELEASE_WAIT;
-        self.enter(env, State::Releasing { until });
+        self.enter(env, Phase::Releasing);
         self.tick(env, false);
         Ok(())
     }
@@ -128,9 +125,9 @@ impl Client {
         if !self.is_active() {
             return false;
         }
-        let before = self.phase();
+        let before = self.phase;
         self.watch(env);
-        // No state leads back to itself at the same time, except by a message sent.
+        // No phase leads back to itself at the same time, except by a message sent.
         for _ in 0..4 {
             let due = env.stack.now >= self.next || (wake && self.unsent);
             if !due {
@@ -139,21 +136,18 @@ impl Client {
             match self.step(env) {
                 Due::Nothing => {}
                 Due::Message => self.transmit(env),
-                Due::Decline(addr, server) => {
-                    // One that is lost is found out by the server's own probe.
-                    let _ = self.send(env, Kind::Decline { addr, server });
+                Due::Decline => {
+                    if let Some(terms) = self.offer {
+                        // One that is lost is found out by the server's own probe.
+                        let _ = self.send(env, &Outgoing::decline(&terms));
+                    }
                 }
-            }
-            if let State::Releasing { .. } = self.state
-                && !self.unsent
-            {
-                self.stop(env);
             }
             if self.unsent {
                 break;
             }
         }
-        self.phase() != before
+        self.phase != before
     }
 
     /// Notices what the host did to the interface: the link came up again, the address or the interface went.
@@ -162,7 +156,7 @@ impl Client {
         let Some(interface) = env.stack.interface(env.nic) else {
             self.lease = None;
             self.failure = Some(Error::NetworkDown);
-            self.state = State::Off;
+            self.phase = Phase::Off;
             self.next = Instant::NEVER;
             return;
         };
@@ -177,117 +171,118 @@ impl Client {
             return;
         }
         self.link_ups = link_ups;
-        match self.state {
-            State::Off | State::Informed | State::Releasing { .. } => {}
+        match self.phase {
+            Phase::Off | Phase::Informed | Phase::Releasing => {}
             // The switch port begins anew, and so do the delays.
-            State::Init | State::Selecting { .. } | State::Requesting { .. } | State::Probing { .. } => {
+            Phase::Init | Phase::Selecting | Phase::Requesting | Phase::Probing => {
                 self.forget_probe(env);
                 self.started = now;
-                self.enter(env, State::Init);
+                self.enter(env, Phase::Init);
             }
-            State::Rebooting { addr, .. } => self.enter(env, State::Rebooting { addr, since: now }),
-            State::Informing { addr } => self.enter(env, State::Informing { addr }),
+            Phase::Rebooting | Phase::Informing => self.enter(env, self.phase),
             // It may be another network (RFC 2131 §3.7): ask everybody whether the address still holds.
-            State::Booting | State::Bound | State::Renewing { .. } | State::Rebinding { .. } => {
+            Phase::Booting | Phase::Bound | Phase::Renewing | Phase::Rebinding => {
                 if self.lease.is_some_and(|l| l.lease.is_some()) {
-                    self.enter(env, State::Rebinding { since: now });
+                    self.enter(env, Phase::Rebinding);
                 }
             }
         }
     }
 
-    fn enter<H: Host>(&mut self, env: &mut Env<'_, '_, H>, state: State) {
-        let transaction = match state {
-            State::Selecting { offer } => offer.is_none(),
-            State::Rebooting { .. } | State::Renewing { .. } | State::Rebinding { .. } => true,
-            State::Informing { .. } | State::Releasing { .. } => true,
-            _ => false,
-        };
-        if transaction {
+    fn enter<H: Host>(&mut self, env: &mut Env<'_, '_, H>, phase: Phase) {
+        // A transaction of its own.
+        if matches!(
+            phase,
+            Phase::Selecting
+                | Phase::Rebooting
+                | Phase::Renewing
+                | Phase::Rebinding
+                | Phase::Informing
+                | Phase::Releasing
+        ) {
             self.xid = env.stack.host.random();
         }
-        if matches!(state, State::Selecting { offer: None } | State::Rebooting { .. } | State::Informing { .. }) {
+        if matches!(phase, Phase::Selecting | Phase::Rebooting | Phase::Informing) {
             self.boot = pxe::Boot::default();
+            self.offer = None;
         }
-        self.state = state;
+        self.phase = phase;
+        self.since = env.stack.now;
         self.tries = 0;
         self.unsent = false;
         self.next = env.stack.now;
     }
 
-    /// Does the one thing that is due in this state, but for sending.
+    /// Does the one thing that is due in this phase, but for sending.
     #[inline(never)]
     fn step<H: Host>(&mut self, env: &mut Env<'_, '_, H>) -> Due {
         let now = env.stack.now;
-        match self.state {
-            State::Off | State::Informed => self.next = Instant::NEVER,
-            State::Init => {
-                self.enter(env, State::Selecting { offer: None });
+        match self.phase {
+            Phase::Off | Phase::Informed => self.next = Instant::NEVER,
+            Phase::Init => {
+                self.enter(env, Phase::Selecting);
                 return Due::Message;
             }
-            State::Selecting { offer: None } => return Due::Message,
-            State::Selecting { offer: Some((offer, _)) } => self.select(env, offer),
-            State::Requesting { .. } if self.tries >= SELECT_TRIES => self.enter(env, State::Init),
-            State::Rebooting { .. } if self.tries >= REBOOT_TRIES => self.enter(env, State::Init),
-            State::Requesting { .. } | State::Rebooting { .. } | State::Informing { .. } => return Due::Message,
-            State::Probing { terms, until } => return self.probe(env, terms, until),
-            State::Booting if self.tries >= BOOT_TRIES => self.settle(env),
-            State::Booting => return Due::Message,
-            State::Bound => self.enter(env, State::Renewing { since: now }),
-            State::Renewing { .. } if self.lease.is_some_and(|l| now >= l.rebinds()) => {
-                self.enter(env, State::Rebinding { since: now });
-            }
-            State::Rebinding { .. } if self.lease.is_some_and(|l| now >= l.expires()) => {
+            // No proxy has answered for as long as one is waited for.
+            Phase::Selecting if self.offer.is_some() => self.enter(env, Phase::Requesting),
+            Phase::Requesting if self.tries >= SELECT_TRIES => self.enter(env, Phase::Init),
+            Phase::Rebooting if self.tries >= REBOOT_TRIES => self.enter(env, Phase::Init),
+            Phase::Probing => return self.probe(env),
+            Phase::Booting if self.tries >= BOOT_TRIES => self.settle(env),
+            Phase::Bound => self.enter(env, Phase::Renewing),
+            Phase::Renewing if now >= self.limit() => self.enter(env, Phase::Rebinding),
+            Phase::Rebinding if now >= self.limit() => {
                 self.lose(env);
-                self.enter(env, State::Init);
+                self.enter(env, Phase::Init);
             }
-            State::Renewing { .. } | State::Rebinding { .. } => return Due::Message,
-            State::Releasing { until } if now >= until => self.stop(env),
-            State::Releasing { .. } => return Due::Message,
+            // The message has left, or has waited long enough.
+            Phase::Releasing if self.tries > 0 || now.since(self.since) >= RELEASE_WAIT => self.stop(env),
+            Phase::Selecting | Phase::Requesting | Phase::Rebooting | Phase::Booting => return Due::Message,
+            Phase::Renewing | Phase::Rebinding | Phase::Informing | Phase::Releasing => return Due::Message,
         }
         Due::Nothing
     }
 
-    /// Sends what the state calls for, and sets the time of the next.
+    /// When the lease's own times end the phase.
+    fn limit(&self) -> Instant {
+        match (self.phase, &self.lease) {
+            (Phase::Renewing, Some(lease)) => lease.rebinds(),
+            (Phase::Rebinding, Some(lease)) => lease.expires(),
+            _ => Instant::NEVER,
+        }
+    }
+
+    /// Sends what the phase calls for, and sets the time of the next.
     #[inline(never)]
     fn transmit<H: Host>(&mut self, env: &mut Env<'_, '_, H>) {
         let now = env.stack.now;
-        if let State::Selecting { .. } = self.state {
+        if self.phase == Phase::Selecting {
             self.secs = u16::try_from(now.since(self.started).as_secs()).unwrap_or(u16::MAX);
         }
-        let Some(kind) = self.due_message() else { return self.stop(env) };
-        match self.send(env, kind) {
+        let Some(message) = self.due_message() else { return self.stop(env) };
+        let sent = self.send(env, &message);
+        self.unsent = sent.is_err();
+        let wait = match sent {
             Ok(()) => {
-                self.unsent = false;
                 self.tries = self.tries.saturating_add(1);
-                self.next = now + self.wait(env);
+                self.wait(env)
             }
-            Err(e) => {
-                self.unsent = true;
-                let wait = if e == TxError::NetworkDown { FIRST_WAIT } else { UNSENT_WAIT };
-                self.next = now + wait;
-            }
-        }
+            Err(TxError::NetworkDown) => FIRST_WAIT,
+            Err(_) => UNSENT_WAIT,
+        };
         // No wait reaches over the next of the lease's own times.
-        match (self.state, &self.lease) {
-            (State::Renewing { .. }, Some(lease)) => self.next = self.next.min(lease.rebinds()),
-            (State::Rebinding { .. }, Some(lease)) => self.next = self.next.min(lease.expires()),
-            _ => {}
-        }
+        self.next = (now + wait).min(self.limit());
     }
 
     /// How long to wait for an answer.
     fn wait<H: Host>(&mut self, env: &mut Env<'_, '_, H>) -> Duration {
-        let now = env.stack.now;
-        // RFC 2131 §4.4.5: half of what is left, but no less than a minute.
-        match (self.state, &self.lease) {
-            (State::Renewing { .. }, Some(lease)) => {
-                return lease.rebinds().since(now).divided_by(2).max(EXTEND_WAIT);
-            }
-            (State::Rebinding { .. }, Some(lease)) => {
-                return lease.expires().since(now).divided_by(2).max(EXTEND_WAIT);
-            }
-            _ => {}
+        if let Phase::Renewing | Phase::Rebinding = self.phase {
+            // RFC 2131 §4.4.5: half of what is left, but no less than a minute.
+            return self.limit().since(env.stack.now).divided_by(2).max(EXTEND_WAIT);
+        }
+        if self.phase == Phase::Releasing {
+            // There is none.
+            return Duration::ZERO;
         }
         let longest = if self.op.is_some() { LONGEST_WAIT } else { LONGEST_IDLE_WAIT };
         let doubled = FIRST_WAIT.times(1u64.checked_shl(u32::from(self.tries.saturating_sub(1))).unwrap_or(u64::MAX));
@@ -297,12 +292,6 @@ impl Client {
         let spread_us = u32::try_from(spread.as_micros().saturating_mul(2)).unwrap_or(u32::MAX);
         let chance = random_below(&mut env.stack.host, spread_us);
         wait.saturating_sub(spread) + Duration::from_micros(u64::from(chance))
-    }
-
-    /// Is to ask the server of `offer` for what it offers.
-    fn select<H: Host>(&mut self, env: &mut Env<'_, '_, H>, offer: Terms) {
-        let since = env.stack.now;
-        self.enter(env, State::Requesting { offer, since });
     }
 
     /// Takes what came to port 68 of its interface, the checksum verified. What follows is left to [`Self::tick`], which is to
@@ -339,7 +328,9 @@ impl Client {
         message: &Message<'_>,
         src: Ipv4Addr,
     ) -> core::result::Result<Heard, Counter> {
-        let State::Selecting { offer } = self.state else { return Err(Counter::DropDhcpIgnored) };
+        if self.phase != Phase::Selecting {
+            return Err(Counter::DropDhcpIgnored);
+        }
         let now = env.stack.now;
         let wait = self.config.proxy_wait;
         if message.yiaddr().is_unspecified() && wait > Duration::ZERO && pxe::is_pxe(message) {
@@ -347,20 +338,20 @@ impl Client {
             if !self.boot.take_offer(message, src) {
                 return Err(Counter::DropDhcpIgnored);
             }
-            if let Some((offer, _)) = offer {
-                self.select(env, offer);
+            if self.offer.is_some() {
+                self.enter(env, Phase::Requesting);
             }
             return Ok(Heard::Boot);
         }
         let terms = Terms::read(message, now, None).ok_or(Counter::DropDhcpUnusable)?;
-        if offer.is_some() {
+        if self.offer.is_some() {
             return Err(Counter::DropDhcpIgnored);
         }
+        self.offer = Some(terms);
         let complete = self.boot.is_known() || (pxe::is_pxe(message) && pxe::has_file(message));
         if complete || wait == Duration::ZERO {
-            self.select(env, terms);
+            self.enter(env, Phase::Requesting);
         } else {
-            self.state = State::Selecting { offer: Some((terms, now + wait)) };
             self.unsent = false;
             self.next = now + wait;
         }
@@ -375,25 +366,26 @@ impl Client {
         src: Ipv4Addr,
     ) -> core::result::Result<Heard, Counter> {
         let server = terms::server(message);
-        match self.state {
-            State::Requesting { offer, since } => {
-                if server != Some(offer.server) {
-                    return Err(Counter::DropDhcpIgnored);
-                }
-                self.accept(env, message, offer.addr, since)?;
+        match self.phase {
+            Phase::Requesting => {
+                let offer = self.offer.filter(|offer| server == Some(offer.server)).ok_or(Counter::DropDhcpIgnored)?;
+                self.accept(env, message, offer.addr)?;
             }
-            State::Rebooting { addr, since } => self.accept(env, message, addr, since)?,
-            State::Renewing { since } | State::Rebinding { since } => self.prolonged(env, message, server, since)?,
-            State::Booting => {
+            Phase::Rebooting => {
+                let addr = self.config.address.ok_or(Counter::DropDhcpIgnored)?;
+                self.accept(env, message, addr)?;
+            }
+            Phase::Renewing | Phase::Rebinding => self.prolonged(env, message, server)?,
+            Phase::Booting => {
                 if !self.boot.is_answer(message, src) {
                     return Err(Counter::DropDhcpIgnored);
                 }
                 self.settle(env);
                 return Ok(Heard::Boot);
             }
-            State::Informing { .. } => {
+            Phase::Informing => {
                 bind::apply_names(env, message, false);
-                self.enter(env, State::Informed);
+                self.enter(env, Phase::Informed);
                 self.next = Instant::NEVER;
             }
             _ => return Err(Counter::DropDhcpIgnored),
@@ -407,13 +399,12 @@ impl Client {
         env: &mut Env<'_, '_, H>,
         message: &Message<'_>,
         server: Option<Ipv4Addr>,
-        since: Instant,
     ) -> core::result::Result<(), Counter> {
         let old = self.lease.ok_or(Counter::DropDhcpIgnored)?;
-        if matches!(self.state, State::Renewing { .. }) && server != Some(old.server) {
+        if self.phase == Phase::Renewing && server != Some(old.server) {
             return Err(Counter::DropDhcpIgnored);
         }
-        let terms = Terms::read(message, since, Some(&old)).filter(|t| t.addr == old.addr);
+        let terms = Terms::read(message, self.since, Some(&old)).filter(|t| t.addr == old.addr);
         let terms = terms.ok_or(Counter::DropDhcpUnusable)?;
         bind::apply(env, message, &terms, &self.config, true);
         self.configure(env, terms);
@@ -427,12 +418,10 @@ impl Client {
         env: &mut Env<'_, '_, H>,
         message: &Message<'_>,
     ) -> core::result::Result<Heard, Counter> {
-        let State::Selecting { offer: None } = self.state else { return Err(Counter::DropDhcpIgnored) };
-        if !self.config.bootp {
+        if self.phase != Phase::Selecting || self.offer.is_some() || !self.config.bootp {
             return Err(Counter::DropDhcpIgnored);
         }
-        let since = env.stack.now;
-        self.accept(env, message, message.yiaddr(), since)?;
+        self.accept(env, message, message.yiaddr())?;
         Ok(Heard::Lease)
     }
 
@@ -444,10 +433,10 @@ impl Client {
     ) -> core::result::Result<Heard, Counter> {
         // RFC 2131 §3.1 (4), table 3: a NAK names its server. One that does not, or that comes from a server we did not ask, says nothing.
         let server = terms::server(message).ok_or(Counter::DropDhcpIgnored)?;
-        let asked = match self.state {
-            State::Requesting { offer, .. } => offer.server == server,
-            State::Renewing { .. } => self.lease.is_some_and(|l| l.server == server),
-            State::Rebooting { .. } | State::Rebinding { .. } => true,
+        let asked = match self.phase {
+            Phase::Requesting => self.offer.is_some_and(|offer| offer.server == server),
+            Phase::Renewing => self.lease.is_some_and(|l| l.server == server),
+            Phase::Rebooting | Phase::Rebinding => true,
             _ => false,
         };
         if !asked {
@@ -459,8 +448,8 @@ impl Client {
             self.lose(env);
         }
         // RFC 2131 §4.4.1, §4.4.5: back to INIT. Not at once if it was a server's own offer: it might refuse for ever.
-        let again = matches!(self.state, State::Requesting { .. });
-        self.enter(env, State::Init);
+        let again = self.phase == Phase::Requesting;
+        self.enter(env, Phase::Init);
         if again {
             self.next = now + self.setback(FIRST_WAIT);
         }
@@ -481,47 +470,39 @@ impl Client {
         env: &mut Env<'_, '_, H>,
         message: &Message<'_>,
         addr: Ipv4Addr,
-        since: Instant,
     ) -> core::result::Result<(), Counter> {
         // A server that grants another address than it was asked for is not believed.
-        let terms = Terms::read(message, since, None).filter(|t| t.addr == addr).ok_or(Counter::DropDhcpUnusable)?;
+        let terms =
+            Terms::read(message, self.since, None).filter(|t| t.addr == addr).ok_or(Counter::DropDhcpUnusable)?;
         bind::apply(env, message, &terms, &self.config, false);
         if self.config.pxe && !self.boot.is_known() && pxe::is_pxe(message) {
             self.boot.take_lease(message, terms.server);
         }
-        if self.config.probe {
-            // The watch starts when the probe has left.
-            self.enter(env, State::Probing { terms, until: Instant::NEVER });
-        } else {
-            // Without a probe nothing was heard against it.
-            let until = env.stack.now;
-            self.enter(env, State::Probing { terms, until });
-        }
+        self.offer = Some(terms);
+        self.enter(env, Phase::Probing);
         Ok(())
     }
 
-    fn probe<H: Host>(&mut self, env: &mut Env<'_, '_, H>, terms: Terms, until: Instant) -> Due {
-        let now = env.stack.now;
-        if until == Instant::NEVER {
-            match env.stack.probe(env.nic, terms.addr) {
-                Ok(()) => {
-                    self.unsent = false;
-                    self.next = now + PROBE_WAIT;
-                    self.state = State::Probing { terms, until: self.next };
-                }
-                Err(e) if e.is_transient() || e == TxError::NetworkDown => {
-                    self.unsent = true;
-                    self.next = now + UNSENT_WAIT;
-                }
-                Err(_) => self.bind(env, terms),
+    /// Asks whether another host has the address that was granted, if that is wanted, and takes what was heard.
+    fn probe<H: Host>(&mut self, env: &mut Env<'_, '_, H>) -> Due {
+        let Some(terms) = self.offer else { return Due::Nothing };
+        if self.config.probe && self.tries == 0 {
+            let asked = env.stack.probe(env.nic, terms.addr);
+            let wait = match asked {
+                Ok(()) => PROBE_WAIT,
+                Err(e) if e.is_transient() || e == TxError::NetworkDown => UNSENT_WAIT,
+                // It cannot be asked.
+                Err(_) => Duration::ZERO,
+            };
+            self.unsent = asked.is_err();
+            self.tries = u8::from(asked.is_ok());
+            if wait > Duration::ZERO {
+                self.next = env.stack.now + wait;
+                return Due::Nothing;
             }
-            return Due::Nothing;
         }
-        if now < until {
-            self.next = until;
-            return Due::Nothing;
-        }
-        if !env.stack.probe_result(env.nic) {
+        let conflict = env.stack.probe_result(env.nic);
+        if !(self.config.probe && conflict) {
             self.bind(env, terms);
             return Due::Nothing;
         }
@@ -530,13 +511,13 @@ impl Client {
         env.stack.host.log(LogEvent::AddressConflict, u64::from(env.nic.0), u64::from(terms.addr.to_bits()));
         bind::remove(env, None);
         self.config.address = None;
-        self.enter(env, State::Init);
-        self.next = now + DECLINE_WAIT;
-        if terms.server.is_unspecified() { Due::Nothing } else { Due::Decline(terms.addr, terms.server) }
+        self.enter(env, Phase::Init);
+        self.next = env.stack.now + DECLINE_WAIT;
+        if terms.server.is_unspecified() { Due::Nothing } else { Due::Decline }
     }
 
     fn forget_probe<H: Host>(&mut self, env: &mut Env<'_, '_, H>) {
-        if let State::Probing { .. } = self.state {
+        if self.phase == Phase::Probing {
             env.stack.probe_result(env.nic);
             bind::remove(env, None);
         }
@@ -555,7 +536,7 @@ impl Client {
         let _ = env.stack.announce(env.nic, terms.addr);
         env.stack.host.log(LogEvent::DhcpBound, u64::from(env.nic.0), u64::from(terms.addr.to_bits()));
         if self.boot.wants_request() {
-            self.enter(env, State::Booting);
+            self.enter(env, Phase::Booting);
         } else {
             self.settle(env);
         }
@@ -571,7 +552,7 @@ impl Client {
 
     /// Everything is there: waits for T1.
     fn settle<H: Host>(&mut self, env: &mut Env<'_, '_, H>) {
-        self.enter(env, State::Bound);
+        self.enter(env, Phase::Bound);
         self.next = self.lease.map_or(Instant::NEVER, |l| l.renews());
     }
 
@@ -589,7 +570,7 @@ impl Client {
         self.forget_probe(env);
         if let Some(lease) = self.lease.take() {
             bind::remove(env, Some(lease.addr));
-        } else if matches!(self.state, State::Informed) {
+        } else if self.phase == Phase::Informed {
             bind::remove(env, None);
         }
     }

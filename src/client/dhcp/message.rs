@@ -1,7 +1,7 @@
 //! What the client sends: which fields and options each message has (RFC 2131 §4.4.1, table 5).
 
 use super::machine::Env;
-use super::{Client, State};
+use super::{Client, Phase, Terms};
 use crate::stack::egress::TxError;
 use crate::storage::host::{Endpoint, Host, Span};
 use crate::udp::{self, Owner, Socket};
@@ -41,61 +41,87 @@ const NTP_SERVER: u8 = 42;
 /// PXE boot item (PXE 2.1 table 2-1), encapsulated in option 43.
 const PXE_BOOT_ITEM: u8 = 71;
 
-/// A message to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Discover,
-    /// REQUEST for an offer.
-    Select {
-        addr: Ipv4Addr,
-        server: Ipv4Addr,
-    },
-    /// REQUEST for the address of before.
-    Reboot(Ipv4Addr),
-    /// REQUEST for more time, to the server or to all.
-    Extend {
-        addr: Ipv4Addr,
-        server: Option<Ipv4Addr>,
-    },
-    Inform(Ipv4Addr),
-    Decline {
-        addr: Ipv4Addr,
-        server: Ipv4Addr,
-    },
-    Release {
-        addr: Ipv4Addr,
-        server: Ipv4Addr,
-    },
-    /// REQUEST for boot data (PXE 2.1 §2.2.4).
-    Boot {
-        addr: Ipv4Addr,
-        server: Endpoint,
-        item: Option<u16>,
-    },
+/// A message to send: what the kinds of RFC 2131 table 5 differ in.
+#[derive(Clone, Copy)]
+pub(super) struct Outgoing {
+    kind: MessageType,
+    /// The address that the client has, and sends from; unspecified: none.
+    ciaddr: Ipv4Addr,
+    /// Option 50; unspecified: none.
+    requested: Ipv4Addr,
+    /// Option 54; unspecified: none.
+    server: Ipv4Addr,
+    dst: Endpoint,
+}
+
+impl Outgoing {
+    /// To everybody, from nobody.
+    const ANYONE: Outgoing = Outgoing {
+        kind: MessageType::Request,
+        ciaddr: Ipv4Addr::UNSPECIFIED,
+        requested: Ipv4Addr::UNSPECIFIED,
+        server: Ipv4Addr::UNSPECIFIED,
+        dst: Endpoint { addr: Ipv4Addr::BROADCAST, port: SERVER_PORT },
+    };
+
+    /// Refuses an address that another host has.
+    pub(super) fn decline(terms: &Terms) -> Outgoing {
+        Outgoing { kind: MessageType::Decline, requested: terms.addr, server: terms.server, ..Outgoing::ANYONE }
+    }
+
+    /// Whether it has no other option than the client identifier (table 5).
+    fn is_bare(&self) -> bool {
+        matches!(self.kind, MessageType::Decline | MessageType::Release)
+    }
 }
 
 impl Client {
+    /// The message that the phase calls for.
+    pub(super) fn due_message(&self) -> Option<Outgoing> {
+        let mut message = Outgoing::ANYONE;
+        match self.phase {
+            Phase::Selecting => {
+                message.kind = MessageType::Discover;
+                message.requested = self.config.address.unwrap_or(Ipv4Addr::UNSPECIFIED);
+            }
+            Phase::Requesting => {
+                let offer = self.offer.as_ref()?;
+                (message.requested, message.server) = (offer.addr, offer.server);
+            }
+            Phase::Rebooting => message.requested = self.config.address?,
+            Phase::Informing => {
+                message.kind = MessageType::Inform;
+                message.ciaddr = self.config.address?;
+            }
+            _ => {
+                let lease = self.lease.as_ref()?;
+                message.ciaddr = lease.addr;
+                match self.phase {
+                    Phase::Renewing => message.dst.addr = lease.server,
+                    Phase::Releasing => {
+                        message.kind = MessageType::Release;
+                        (message.server, message.dst.addr) = (lease.server, lease.server);
+                    }
+                    Phase::Booting => message.dst = self.boot.server?,
+                    Phase::Rebinding => {}
+                    _ => return None,
+                }
+            }
+        }
+        Some(message)
+    }
+
     /// Sends a message. `Err` only for what may go later.
     #[inline(never)]
-    pub(super) fn send<H: Host>(&mut self, env: &mut Env<'_, '_, H>, kind: Kind) -> Result<(), TxError> {
+    pub(super) fn send<H: Host>(&mut self, env: &mut Env<'_, '_, H>, message: &Outgoing) -> Result<(), TxError> {
         let Some(interface) = env.stack.interface(env.nic) else { return Ok(()) };
         let (mac, mtu) = (interface.mac, interface.frame_mtu);
-        let head = self.head(kind, mac);
+        let head = self.head(message, mac);
         let mut buf = [0u8; MAX_OPTIONS];
         // `KEPT` is chosen so that everything fits.
-        let Ok(options) = self.build(&mut buf, kind, mtu) else { return Ok(()) };
-        let message = [Span::Bytes(&head), Span::Bytes(&NO_NAMES), Span::Bytes(options)];
-        let (src, dst, port) = match kind {
-            Kind::Discover | Kind::Select { .. } | Kind::Reboot(_) | Kind::Decline { .. } => {
-                (Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST, SERVER_PORT)
-            }
-            Kind::Extend { addr, server } => (addr, server.unwrap_or(Ipv4Addr::BROADCAST), SERVER_PORT),
-            Kind::Inform(addr) => (addr, Ipv4Addr::BROADCAST, SERVER_PORT),
-            Kind::Release { addr, server } => (addr, server, SERVER_PORT),
-            Kind::Boot { addr, server, .. } => (addr, server.addr, server.port),
-        };
+        let Ok(options) = self.build(&mut buf, message, mtu) else { return Ok(()) };
         let socket = Socket {
-            local: Endpoint { addr: src, port: CLIENT_PORT },
+            local: Endpoint { addr: message.ciaddr, port: CLIENT_PORT },
             peer: None,
             nic: Some(env.nic),
             owner: Owner::Handler,
@@ -104,30 +130,24 @@ impl Client {
             tos: 0,
             dont_fragment: false,
         };
+        let body = [Span::Bytes(&head), Span::Bytes(&NO_NAMES), Span::Bytes(options)];
         // The queue forgets what waits when the address goes.
-        let queue = !matches!(kind, Kind::Release { .. });
-        let sent = udp::send(env.stack, &socket, Endpoint { addr: dst, port }, &message, queue);
-        match sent {
+        let queue = message.kind != MessageType::Release;
+        match udp::send(env.stack, &socket, message.dst, &body, queue) {
             Err(e) if e.is_transient() || e == TxError::NetworkDown => Err(e),
             // Lost, as a frame on the wire can be lost: the timer repeats it.
             _ => Ok(()),
         }
     }
 
-    fn head(&self, kind: Kind, mac: Address) -> [u8; HEAD_LEN] {
-        let ciaddr = match kind {
-            Kind::Discover | Kind::Select { .. } | Kind::Reboot(_) | Kind::Decline { .. } => Ipv4Addr::UNSPECIFIED,
-            Kind::Extend { addr, .. } | Kind::Inform(addr) | Kind::Release { addr, .. } | Kind::Boot { addr, .. } => {
-                addr
-            }
-        };
-        let unconfigured = matches!(kind, Kind::Discover | Kind::Select { .. } | Kind::Reboot(_));
+    fn head(&self, message: &Outgoing, mac: Address) -> [u8; HEAD_LEN] {
+        let unconfigured = message.ciaddr.is_unspecified() && message.kind != MessageType::Decline;
         let repr = Repr {
             op: Op::Request,
             xid: self.xid,
             secs: if unconfigured { self.secs } else { 0 },
             broadcast: unconfigured && self.config.broadcast,
-            ciaddr,
+            ciaddr: message.ciaddr,
             yiaddr: Ipv4Addr::UNSPECIFIED,
             siaddr: Ipv4Addr::UNSPECIFIED,
             giaddr: Ipv4Addr::UNSPECIFIED,
@@ -139,30 +159,15 @@ impl Client {
     }
 
     #[inline(never)]
-    fn build<'b>(&self, buf: &'b mut [u8], kind: Kind, mtu: u16) -> wire::Result<&'b [u8]> {
+    fn build<'b>(&self, buf: &'b mut [u8], message: &Outgoing, mtu: u16) -> wire::Result<&'b [u8]> {
         let mut b = Builder::options(buf);
-        b.message_type(match kind {
-            Kind::Discover => MessageType::Discover,
-            Kind::Select { .. } | Kind::Reboot(_) | Kind::Extend { .. } | Kind::Boot { .. } => MessageType::Request,
-            Kind::Inform(_) => MessageType::Inform,
-            Kind::Decline { .. } => MessageType::Decline,
-            Kind::Release { .. } => MessageType::Release,
-        })?;
-        let (requested, server) = match kind {
-            Kind::Discover => (self.config.address, None),
-            Kind::Select { addr, server } | Kind::Decline { addr, server } => (Some(addr), Some(server)),
-            Kind::Reboot(addr) => (Some(addr), None),
-            Kind::Release { server, .. } => (None, Some(server)),
-            Kind::Extend { .. } | Kind::Inform(_) | Kind::Boot { .. } => (None, None),
-        };
-        if let Some(addr) = requested {
-            b.ipv4(code::REQUESTED_IP, addr)?;
+        b.message_type(message.kind)?;
+        for (code, addr) in [(code::REQUESTED_IP, message.requested), (code::SERVER_ID, message.server)] {
+            if !addr.is_unspecified() {
+                b.ipv4(code, addr)?;
+            }
         }
-        if let Some(server) = server.filter(|s| !s.is_unspecified()) {
-            b.ipv4(code::SERVER_ID, server)?;
-        }
-        // Table 5: DECLINE and RELEASE have no other option than the client identifier.
-        let bare = matches!(kind, Kind::Decline { .. } | Kind::Release { .. });
+        let bare = message.is_bare();
         for (code, value) in self.config.kept().filter(|(c, _)| !bare || *c == code::CLIENT_ID) {
             b.option(code, value)?;
         }
@@ -170,11 +175,12 @@ impl Client {
             return Ok(b.finish());
         }
         b.u16(code::MAX_MESSAGE_SIZE, mtu.max(576))?;
-        if let Some(s) = self.config.lease_s.filter(|_| !matches!(kind, Kind::Inform(_) | Kind::Boot { .. })) {
+        if let Some(s) = self.config.lease_s.filter(|_| !matches!(self.phase, Phase::Informing | Phase::Booting)) {
             b.u32(code::LEASE_TIME, s)?;
         }
         self.put_parameters(&mut b)?;
-        if let Kind::Boot { item: Some(item), .. } = kind {
+        if let (Phase::Booting, Some(item)) = (self.phase, self.boot.item) {
+            // REQUEST for boot data (PXE 2.1 §2.2.4).
             let [hi, lo] = item.to_be_bytes();
             b.option(code::VENDOR_SPECIFIC, &[PXE_BOOT_ITEM, 4, hi, lo, 0, 0, 255])?;
         }
@@ -188,24 +194,5 @@ impl Client {
         let _ = codes.extend_from_slice(&PARAMETERS);
         let _ = codes.extend_from_slice(&self.config.parameters);
         b.option(code::PARAMETER_LIST, &codes)
-    }
-
-    /// The message that the state calls for.
-    pub(super) fn due_message(&self) -> Option<Kind> {
-        let lease = self.lease.as_ref();
-        match self.state {
-            State::Selecting { offer: None } => Some(Kind::Discover),
-            State::Requesting { offer, .. } => Some(Kind::Select { addr: offer.addr, server: offer.server }),
-            State::Rebooting { addr, .. } => Some(Kind::Reboot(addr)),
-            State::Renewing { .. } => lease.map(|l| Kind::Extend { addr: l.addr, server: Some(l.server) }),
-            State::Rebinding { .. } => lease.map(|l| Kind::Extend { addr: l.addr, server: None }),
-            State::Informing { addr } => Some(Kind::Inform(addr)),
-            State::Releasing { .. } => lease.map(|l| Kind::Release { addr: l.addr, server: l.server }),
-            State::Booting => {
-                let server = self.boot.server?;
-                lease.map(|l| Kind::Boot { addr: l.addr, server, item: self.boot.item })
-            }
-            _ => None,
-        }
     }
 }

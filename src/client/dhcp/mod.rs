@@ -146,48 +146,10 @@ pub enum Phase {
     Releasing = 12,
 }
 
-/// State with what belongs to it.
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Off,
-    /// DISCOVER is sent at `next`.
-    Init,
-    Selecting {
-        /// The offer that will be taken, and until when a proxy is waited for.
-        offer: Option<(Terms, Instant)>,
-    },
-    Requesting {
-        offer: Terms,
-        since: Instant,
-    },
-    Rebooting {
-        addr: Ipv4Addr,
-        since: Instant,
-    },
-    Probing {
-        terms: Terms,
-        until: Instant,
-    },
-    Booting,
-    Bound,
-    Renewing {
-        since: Instant,
-    },
-    Rebinding {
-        since: Instant,
-    },
-    Informing {
-        addr: Ipv4Addr,
-    },
-    Informed,
-    Releasing {
-        until: Instant,
-    },
-}
-
 /// What the host asked for, as far as it is needed again after the operation.
 #[derive(Clone, Debug, Default)]
 struct Config {
+    /// To be asked for, or, by an INFORM, asked about.
     address: Option<Ipv4Addr>,
     broadcast: bool,
     bootp: bool,
@@ -272,8 +234,8 @@ impl<T: AsRef<[u8]>> Request<T> {
 
 impl Config {
     /// Takes over what was asked for and checked. In place: it is not to lie on the machine's stack.
-    fn set<T: AsRef<[u8]>>(&mut self, request: &Request<T>) {
-        self.address = request.address;
+    fn set<T: AsRef<[u8]>>(&mut self, request: &Request<T>, address: Option<Ipv4Addr>) {
+        self.address = address;
         self.broadcast = request.broadcast;
         self.bootp = request.bootp;
         self.probe = request.probe;
@@ -316,7 +278,11 @@ pub enum Heard {
 #[derive(Debug)]
 pub struct Client {
     config: Config,
-    state: State,
+    phase: Phase,
+    /// When it entered the phase: what the times of a lease that is granted in it count from.
+    since: Instant,
+    /// What is offered, asked for or probed, from [`Phase::Selecting`] to [`Phase::Probing`].
+    offer: Option<Terms>,
     /// The operation that waits.
     op: Option<u8>,
     xid: u32,
@@ -324,15 +290,15 @@ pub struct Client {
     started: Instant,
     /// The `secs` field of the last DISCOVER, which its REQUEST repeats (RFC 2131 §4.4.1).
     secs: u16,
-    /// Messages sent in this state.
+    /// Messages sent in this phase.
     tries: u8,
     /// Refusals and conflicts in a row.
     setbacks: u8,
-    /// When this state has something to do.
+    /// When this phase has something to do.
     next: Instant,
     /// The message that is due has not left yet: the NIC has no room or the neighbour is being asked for.
     unsent: bool,
-    /// How often the link had come up when the state was entered.
+    /// How often the link had come up when that was looked at last.
     link_ups: u8,
     /// The lease that the interface is configured by.
     lease: Option<Terms>,
@@ -353,7 +319,9 @@ impl Client {
     pub fn new() -> Self {
         Client {
             config: Config::default(),
-            state: State::Off,
+            phase: Phase::Off,
+            since: Instant::ZERO,
+            offer: None,
             op: None,
             xid: 0,
             started: Instant::ZERO,
@@ -372,31 +340,17 @@ impl Client {
 
     /// Where it is.
     pub fn phase(&self) -> Phase {
-        match self.state {
-            State::Off => Phase::Off,
-            State::Init => Phase::Init,
-            State::Selecting { .. } => Phase::Selecting,
-            State::Requesting { .. } => Phase::Requesting,
-            State::Rebooting { .. } => Phase::Rebooting,
-            State::Probing { .. } => Phase::Probing,
-            State::Booting => Phase::Booting,
-            State::Bound => Phase::Bound,
-            State::Renewing { .. } => Phase::Renewing,
-            State::Rebinding { .. } => Phase::Rebinding,
-            State::Informing { .. } => Phase::Informing,
-            State::Informed => Phase::Informed,
-            State::Releasing { .. } => Phase::Releasing,
-        }
+        self.phase
     }
 
     /// Whether it takes what comes to port 68.
     pub fn is_active(&self) -> bool {
-        !matches!(self.state, State::Off | State::Informed)
+        !matches!(self.phase, Phase::Off | Phase::Informed)
     }
 
     /// Whether what its operation waits for has come.
     pub fn is_settled(&self) -> bool {
-        matches!(self.state, State::Bound | State::Renewing { .. } | State::Rebinding { .. } | State::Informed)
+        matches!(self.phase, Phase::Bound | Phase::Renewing | Phase::Rebinding | Phase::Informed)
     }
 
     /// The lease that the interface is configured by.

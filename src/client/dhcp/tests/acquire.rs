@@ -484,6 +484,15 @@ fn without_a_probe_the_lease_counts_at_once() {
     let mut s = Script::new(|r| r.probe = false);
     s.negotiate(|o| o, |a| a);
     assert_eq!((s.step(), s.bound_to()), (Step::Done(Ok(0)), Some(ip(9))));
+    // Nobody was asked, so what a watch of somebody else's has heard says nothing.
+    let mut s = Script::new(|r| r.probe = false);
+    let nic = s.rig.nic;
+    s.rig.engine.stack.probe(nic, ip(9)).unwrap();
+    let other = Station { mac: Address([2, 0, 0, 0, 0, 0x77]), ip: ip(9) };
+    s.rig.input(&packets::arp_reply(other, Station { mac: s.rig.us.mac, ip: Ipv4Addr::UNSPECIFIED }));
+    assert!(s.rig.engine.stack.interface(nic).unwrap().probe.is_some_and(|p| p.conflict));
+    s.negotiate(|o| o, |a| a);
+    assert_eq!((s.step(), s.bound_to()), (Step::Done(Ok(0)), Some(ip(9))));
 }
 
 #[test]
