@@ -47,6 +47,8 @@ pub const DEFAULT_WINDOW: u16 = 32;
 pub const MAX_WINDOW: u16 = 32_767;
 /// Timeout asked for when none is given.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest timeout that can be asked for (RFC 2349).
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(255);
 /// Failures in a row that are borne when no number is given.
 pub const DEFAULT_RETRIES: u8 = 8;
 /// How long a sink may take nothing when nothing is given.
@@ -74,19 +76,22 @@ impl Tuning {
     /// [`Error::Invalid`].
     pub fn check(&self) -> Result<(), Error> {
         let block = self.blksize == 0 || (8..=65_464).contains(&self.blksize);
-        if block && self.timeout <= Duration::from_secs(255) { Ok(()) } else { Err(Error::Invalid) }
+        if block && self.timeout <= LONGEST_TIMEOUT { Ok(()) } else { Err(Error::Invalid) }
     }
 
-    fn timeout(&self) -> Duration {
-        if self.timeout == Duration::ZERO { DEFAULT_TIMEOUT } else { self.timeout }
+    /// The same with what is waited for and borne when nothing was given.
+    fn settled(mut self) -> Tuning {
+        if self.timeout == Duration::ZERO {
+            self.timeout = DEFAULT_TIMEOUT;
+        }
+        if self.retries == 0 {
+            self.retries = DEFAULT_RETRIES;
+        }
+        self
     }
 
     /// The timeout in whole seconds, at least one (RFC 2349).
     fn seconds(&self) -> u64 {
-        (self.timeout() + Duration::from_micros(999_999)).as_secs().max(1)
-    }
-
-    fn retries(&self) -> u8 {
-        if self.retries == 0 { DEFAULT_RETRIES } else { self.retries }
+        (self.timeout + Duration::from_micros(999_999)).as_secs().max(1)
     }
 }

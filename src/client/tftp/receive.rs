@@ -2,7 +2,7 @@
 //! (RFC 1350, RFC 7440, design §5.1).
 
 use super::dest::{Dest, Taken};
-use super::session::{Room, Session};
+use super::session::{Room, Session, UNSENT_WAIT};
 use super::transfer::{Direction, Turn};
 use super::window::{Class, Window};
 use crate::client::operation::{Cx, Datagram};
@@ -134,16 +134,16 @@ impl Yield {
         }
         // What came took `spent`, and would have taken `needed` without waits and without what came for nothing. The
         // rest of the file is to come at the one rate, or the whole of it at the other. Units of 64 us: no overflow.
-        let spent = now.since(self.opened).as_micros() >> 6;
-        let busy = now.since(self.opened + self.stalled).as_micros() >> 6;
+        let since = |begin| Duration::from_micros(now.since(begin).as_micros() >> 6);
+        let (spent, busy) = (since(self.opened), since(self.opened + self.stalled));
         let useful = u64::from(self.useful.max(1));
-        let sent = useful.saturating_add(u64::from(self.wasted));
-        let needed = busy.saturating_mul(useful).checked_div(sent).unwrap_or(0);
+        let sent = useful.wrapping_add(u64::from(self.wasted));
+        let needed = busy.times(useful).divided_by(sent);
         let (rest, all) = match blocks {
             Some(all) => (all.saturating_sub(useful), all),
             None => (1, 2),
         };
-        rest.saturating_mul(spent) > all.saturating_mul(needed)
+        spent.times(rest) > needed.times(all)
     }
 }
 
@@ -182,7 +182,7 @@ impl Course {
     /// Position up to which all bytes have come, and the first block of which nothing has.
     pub fn edges(&self, session: &Session) -> (u64, u64) {
         let edge = if self.window.complete() { self.length } else { session.offset(self.window.next()) };
-        (edge, self.window.beyond().saturating_sub(1))
+        (edge, self.window.beyond().wrapping_sub(1))
     }
 
     /// Whether an acknowledgement waits for the reader.
@@ -192,12 +192,12 @@ impl Course {
 
     /// Blocks that have come in order since the last acknowledgement.
     fn unacknowledged(&self) -> u32 {
-        self.window.confirmed().saturating_sub(self.acked) as u32
+        self.window.confirmed().wrapping_sub(self.acked) as u32
     }
 
     /// The last block that may come before the next acknowledgement.
     fn edge(&self, session: &Session) -> u64 {
-        self.acked.saturating_add(u64::from(session.window))
+        self.acked.wrapping_add(u64::from(session.window))
     }
 
     /// Whether a new block is taken: one of the window, or the next one, though the window's acknowledgement may still wait for
@@ -280,6 +280,7 @@ impl Course {
     }
 
     /// Nothing has come for as long as the timer ran.
+    #[inline(never)]
     fn expired<H: Host>(&mut self, s: &mut Session, cx: &mut Cx<'_, '_, H>) -> Turn {
         let now = cx.now();
         self.ack_due = true;
@@ -484,7 +485,6 @@ impl<H: Host> Receiving<H> {
         if is_last {
             c.length = self.dest.converted().unwrap_or(offset.saturating_add(len as u64));
         }
-        let confirmed = c.window.confirmed();
         let blocks = c.unacknowledged();
         if c.window.complete() {
             // RFC 7440 §4, RFC 1350 §6: the last block is acknowledged at once.
@@ -492,7 +492,7 @@ impl<H: Host> Receiving<H> {
             cx.progress.done = c.length;
             return;
         }
-        cx.progress.done = confirmed.saturating_mul(u64::from(s.blksize));
+        cx.progress.done = s.offset(c.window.next());
         if blocks >= u32::from(s.window) {
             c.yields.whole(blocks);
             c.ack_due = true;
@@ -546,7 +546,7 @@ impl<H: Host> Receiving<H> {
     #[inline]
     fn hold(&self, c: &mut Course, s: &mut Session, cx: &mut Cx<'_, '_, H>) -> bool {
         let next = c.window.next();
-        let bytes = u64::from(s.window).saturating_mul(u64::from(s.blksize));
+        let bytes = u64::from(u32::from(s.window).wrapping_mul(u32::from(s.blksize)));
         if c.window.complete() || self.dest.has_room(s.offset(next), bytes) {
             if core::mem::take(&mut c.held) {
                 c.ack_clean = false;
@@ -577,7 +577,7 @@ impl<H: Host> Receiving<H> {
         // Landing rule (a): what has come, or must not come, is summed and not stored.
         let (block, wanted) = match c.window.classify(u16::from_be_bytes([a, b])) {
             Class::New(block) => (block, c.is_wanted(s, block) && len <= usize::from(s.blksize)),
-            _ => (0, false),
+            _ => (1, false),
         };
         let Some((memory, at)) = self.dest.spot(s.offset(block), len) else { return Place::Stage };
         let (at, len) = match wanted && at != usize::MAX {
@@ -708,7 +708,7 @@ impl<H: Host> Direction<H> for Receiving<H> {
             return Turn::Stay;
         }
         if c.ack_due && !c.acknowledge(s, cx) {
-            return Turn::At(now + Duration::from_millis(100));
+            return Turn::At(now + UNSENT_WAIT);
         }
         if c.window.complete() {
             return Turn::Done(c.length, c.window.confirmed());

@@ -43,6 +43,11 @@ const REQUEST_FLOOR: Duration = Duration::from_millis(50);
 /// How long a NIC may have no room for a request, or to ask for the next hop, before that counts as one that was lost:
 /// longer than a next hop that does not answer is asked for.
 const STUCK: Duration = Duration::from_secs(5);
+/// Wait until a request that could not leave is tried again, if nothing wakes it.
+pub const UNSENT_WAIT: Duration = Duration::from_millis(100);
+/// How long the pieces of a datagram may take before a round trip is known, and at least.
+const PATIENCE: Duration = Duration::from_secs(1);
+const LEAST_PATIENCE: Duration = Duration::from_millis(250);
 /// Longest wait between two requests.
 const REQUEST_CAP: Duration = Duration::from_secs(4);
 
@@ -127,7 +132,7 @@ impl Session {
         tuning.check()?;
         let server = Endpoint { addr, port: if port == 0 { PORT } else { port } };
         Ok(Session {
-            tuning,
+            tuning: tuning.settled(),
             socket: None,
             peer: server,
             bound: false,
@@ -149,23 +154,23 @@ impl Session {
         })
     }
 
-    /// Offset in the file of a block.
+    /// Offset in the file of a block, 1 or above. Numbers are those of blocks that came or may come next: no product overflows.
     #[inline]
     pub fn offset(&self, block: u64) -> u64 {
-        block.saturating_sub(1).saturating_mul(u64::from(self.blksize))
+        block.wrapping_sub(1).wrapping_mul(u64::from(self.blksize))
     }
 
     /// How long the pieces of a datagram may take: see [`crate::client::operation::Operation::patience`].
     pub fn patience(&self) -> Duration {
         match self.rtt.smoothed() {
-            None => Duration::from_secs(1),
-            Some(rtt) => rtt.times(4).max(Duration::from_millis(250)),
+            None => PATIENCE,
+            Some(rtt) => rtt.times(4).max(LEAST_PATIENCE),
         }
     }
 
     /// The server's timeout, as asked for.
     pub fn timeout(&self) -> Duration {
-        self.tuning.timeout()
+        self.tuning.timeout
     }
 
     /// Names the server once its address is known.
@@ -275,6 +280,7 @@ impl Session {
     ///
     /// # Errors
     /// The budget is spent, the path does not fit a request, or nothing can be sent to the server.
+    #[inline(never)] // Once a transfer: not in the frame of what each block does.
     pub fn ask<H: Host>(
         &mut self,
         cx: &mut Cx<'_, '_, H>,
@@ -287,7 +293,7 @@ impl Session {
         if now < self.deadline {
             return Ok(self.deadline);
         }
-        if self.failures > self.tuning.retries() {
+        if self.failures > self.tuning.retries {
             return Err(self.last_error.unwrap_or(Error::Timeout));
         }
         let mut buffer = [0; MAX_OPTIONS];
@@ -312,7 +318,7 @@ impl Session {
             // A NIC that never has room sends as little as one that fails.
             Err(e) if e.is_transient() && now.since(*self.stuck.get_or_insert(now)) >= STUCK => {}
             // Woken when the neighbour is known or the NIC has room.
-            Err(e) if e.is_transient() => return Ok(now + Duration::from_millis(100)),
+            Err(e) if e.is_transient() => return Ok(now + UNSENT_WAIT),
             // The next hop or the link may come back within the budget.
             Err(e @ (TxError::HostUnreachable | TxError::NetworkDown | TxError::Failed(_))) => {
                 self.last_error = Some(e.into());
@@ -423,7 +429,7 @@ impl Session {
     pub fn expire(&mut self) -> Result<(), Error> {
         if self.rtt.expire(self.timeout()) {
             self.failures = self.failures.saturating_add(1);
-            if self.failures > self.tuning.retries() {
+            if self.failures > self.tuning.retries {
                 return Err(Error::Timeout);
             }
         }

@@ -114,6 +114,7 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
         Ok(Transfer { name, path, mode, planned: false, session, way, stage })
     }
 
+    #[inline(never)] // Once a transfer: not in the frame of what each block does.
     fn begin(&mut self, cx: &mut Cx<'_, '_, H>) -> Result<(), Error> {
         self.session.begin(cx)?;
         if !self.planned {
@@ -162,6 +163,12 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
         }
     }
 
+    /// The server takes part.
+    fn open(&mut self, now: Instant) {
+        self.stage = Stage::Open(self.way.start(now, &self.session));
+    }
+
+    #[inline(never)]
     fn answer(&mut self, cx: &mut Cx<'_, '_, H>, datagram: &Datagram<'_>, packet: &Packet<'_>) {
         let (now, from) = (cx.now(), datagram.meta.src);
         match packet {
@@ -176,10 +183,8 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
                     self.session.tell(cx, ErrorCode::OPTION_REFUSED, b"option refused");
                     return self.without_options(Error::Protocol);
                 };
-                let mut course = self.way.start(now, &self.session);
-                let turn = self.way.agreed(&mut course, &mut self.session, cx, size);
-                self.stage = Stage::Open(course);
-                self.follow(cx, turn);
+                self.open(now);
+                self.with_course(cx, |way, course, session, cx| way.agreed(course, session, cx, size));
             }
             Packet::Data { block, .. } if cx.shared.tftp.finished.is_last(now, self.session.port, from, *block) => {
                 cx.stack.stats.count(Counter::DropDally);
@@ -187,10 +192,8 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
             // RFC 2347: a server that knows no options answers as if none had been asked for.
             packet if D::is_plain_answer(packet) => {
                 self.session.bind(now, from);
-                let mut course = self.way.start(now, &self.session);
-                let turn = self.way.packet(&mut course, &mut self.session, cx, datagram, packet);
-                self.stage = Stage::Open(course);
-                self.follow(cx, turn);
+                self.open(now);
+                self.with_course(cx, |way, course, session, cx| way.packet(course, session, cx, datagram, packet));
             }
             _ => cx.stack.stats.count(Counter::DropTftpBlock),
         }

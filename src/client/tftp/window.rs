@@ -1,6 +1,6 @@
 //! Which blocks of a file have come: the receiving side of the windows of RFC 7440, of which lock-step (RFC 1350) is the
-//! window of one. Block numbers are 64 bits here; on the wire they are taken modulo 65536. When to acknowledge is for
-//! `get`.
+//! window of one. Block numbers are 64 bits here, which no file reaches; on the wire they are taken modulo 65536. When to
+//! acknowledge is for `get`.
 
 /// Blocks from the next one on that are remembered when they come early.
 pub const AHEAD: u64 = 64;
@@ -44,7 +44,7 @@ impl Window {
 
     /// The last block of those that came without a gap; 0 before the first.
     pub fn confirmed(&self) -> u64 {
-        self.next.saturating_sub(1)
+        self.next.wrapping_sub(1)
     }
 
     /// Blocks missing in a row from the next one on, once one beyond them has come.
@@ -59,13 +59,13 @@ impl Window {
 
     /// The first block beyond all that have come.
     pub fn beyond(&self) -> u64 {
-        self.next.saturating_add(u64::from(u64::BITS.saturating_sub(self.held.leading_zeros())))
+        self.next.wrapping_add(u64::from(u64::BITS.wrapping_sub(self.held.leading_zeros())))
     }
 
     /// The `nth` block that has not come, from the next one on.
     pub fn missing(&self, nth: usize) -> Option<u64> {
         let free = (0..AHEAD).filter(|i| self.held.unbounded_shr(*i as u32) & 1 == 0);
-        let block = self.next.saturating_add({ free }.nth(nth)?);
+        let block = self.next.wrapping_add({ free }.nth(nth)?);
         (block <= self.last).then_some(block)
     }
 
@@ -83,7 +83,7 @@ impl Window {
             return Class::Old(self.next.saturating_sub(behind));
         }
         let distance = u64::from(distance);
-        let block = self.next.saturating_add(distance);
+        let block = self.next.wrapping_add(distance);
         if distance >= AHEAD || block > self.last {
             return Class::Outside;
         }
@@ -100,14 +100,14 @@ impl Window {
             self.last = block;
         }
         if block == self.next && self.held == 0 {
-            self.next = self.next.saturating_add(1);
+            self.next = self.next.wrapping_add(1);
             return;
         }
         let distance = block.saturating_sub(self.next);
         self.held |= 1u64.unbounded_shl(u32::try_from(distance).unwrap_or(u32::MAX));
         let run = self.held.trailing_ones();
         self.held = self.held.unbounded_shr(run);
-        self.next = self.next.saturating_add(u64::from(run));
+        self.next = self.next.wrapping_add(u64::from(run));
     }
 }
 
