@@ -3,6 +3,14 @@
 use crate::storage::error::Result;
 use crate::storage::host::Host;
 
+/// Takes a read back that has ended, but whose result nobody was told: whoever stops it did not get those bytes, and reads on
+/// where it was.
+pub fn take_back(result: &mut Option<Result<usize>>, cursor: &mut u64) {
+    if let Some(Ok(count)) = result.take() {
+        *cursor = cursor.saturating_sub(count as u64);
+    }
+}
+
 /// An open file.
 pub enum Reader<'f, H: Host> {
     /// At a TFTP server.
@@ -49,7 +57,8 @@ impl<H: Host> Reader<'_, H> {
         each_file!(self, f => f.take_result())
     }
 
-    /// Ends the read under way without a result; the position stays where it was.
+    /// Ends the read under way without a result, or one that has ended without its result being taken; the position is where
+    /// it was before.
     pub fn stop_reading(&mut self) {
         each_file!(self, f => f.stop_reading());
     }

@@ -10,6 +10,7 @@ mod tests;
 use super::operation::{Cx, Datagram, Operation, Server, Step};
 use super::tftp::{Get, Tuning};
 use crate::client::engine::Shared;
+use crate::client::reader::take_back;
 use crate::stack::icmp::IcmpError;
 use crate::stack::landing::{Flow, Place};
 use crate::storage::error::{Error, Result};
@@ -88,8 +89,9 @@ impl<H: Host> File<H> {
         self.result.take()
     }
 
-    /// Ends the read under way without a result; the cursor stays where it was.
+    /// Ends the read under way, also if its result was not taken yet; the cursor is where it was.
     pub fn stop_reading(&mut self) {
+        take_back(&mut self.result, &mut self.cursor);
         self.asked = None;
         if let Some(pull) = self.get.pull() {
             pull.abandon();

@@ -27,12 +27,14 @@ pub struct Pull<M> {
     reading: Option<Reading<M>>,
     /// A block between here and the edge lay in a buffer that is gone.
     torn: bool,
+    /// So did the short last block, within which `position` lies: what is before that is not in the ring.
+    tail_gone: bool,
 }
 
 impl<M: Memory> Pull<M> {
     /// A reader at the beginning of a file.
     pub fn new(ring: M) -> Self {
-        Pull { ring, block: 0, slots: 0, position: 0, reading: None, torn: false }
+        Pull { ring, block: 0, slots: 0, position: 0, reading: None, torn: false, tail_gone: false }
     }
 
     /// Bytes of the ring.
@@ -57,7 +59,8 @@ impl<M: Memory> Pull<M> {
 
     /// Whether the bytes from `position` on are here or yet to come.
     pub fn holds(&self, position: u64) -> bool {
-        !self.torn && position >= self.index(self.position).saturating_mul(self.block())
+        let begin = self.index(self.position).saturating_mul(self.block());
+        !self.torn && position >= if self.tail_gone { self.position } else { begin }
     }
 
     /// Puts the reader elsewhere; not during a read.
@@ -68,6 +71,7 @@ impl<M: Memory> Pull<M> {
     /// Nothing has come: the transfer begins again.
     pub fn forget(&mut self) {
         self.torn = false;
+        self.tail_gone = false;
         if let Some(reading) = &mut self.reading {
             // Bytes delivered stay; the rest may land.
             reading.direct_from = 0;
@@ -183,7 +187,8 @@ impl<M: Memory> Pull<M> {
             let from = index.saturating_mul(self.block());
             let upto = from.saturating_add(self.block()).min(end);
             let len = usize::try_from(upto.saturating_sub(self.position)).unwrap_or(0);
-            if self.direct(from, 1).is_none() {
+            let direct = self.direct(from, 1).is_some();
+            if !direct {
                 let within = self.position.saturating_sub(from);
                 let slot = index.checked_rem(self.slots()).unwrap_or(0).saturating_mul(self.block());
                 let at = usize::try_from(slot.saturating_add(within)).unwrap_or(usize::MAX);
@@ -192,6 +197,7 @@ impl<M: Memory> Pull<M> {
                     return;
                 }
             }
+            self.tail_gone = direct && upto < from.saturating_add(self.block());
             self.position = upto.max(self.position.saturating_add(1));
         }
     }

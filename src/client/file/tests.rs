@@ -134,6 +134,35 @@ fn seeking_forwards_passes_over_and_backwards_asks_again() {
     assert_eq!(lab.server.requests.len(), 3);
 }
 
+/// What a read has had straight from the server is nowhere else: whoever asks for it again gets it from the server again, and
+/// never what lies in the memory for reading ahead.
+#[test]
+fn a_short_last_block_can_be_read_again() {
+    for len in [1usize, 511, 1467, 1469, 3000, 100_001] {
+        let file = sample(len);
+        let tail = len / 1468 * 1468;
+        for (piece, again) in [(len + 4000, 0), (len + 4000, tail), (len + 4000, len - 1), (1468, tail), (700, len - 1)]
+        {
+            for moves in [&[][..], &[u64::MAX], &[len as u64 + 1, 0, len as u64]] {
+                let mut lab = Lab::new(file.clone(), Behaviour::default(), Conditions::default());
+                let f = lab.open(b"file", 8192, Tuning::default());
+                for begin in (0..=len).step_by(piece) {
+                    assert!(lab.read(f, piece).unwrap() == file[begin..len.min(begin + piece)]);
+                }
+                for to in moves {
+                    lab.seek(f, *to);
+                    assert_eq!(lab.read(f, 0).unwrap(), b"");
+                }
+                lab.seek(f, again as u64);
+                assert!(
+                    lab.read(f, 2 * len).unwrap() == file[again..],
+                    "{len} by {piece}, again from {again}, {moves:?}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn two_files_at_once() {
     let (a, b) = (sample(60_000), sample(70_000));
@@ -209,4 +238,28 @@ fn a_read_that_is_stopped_can_be_made_again() {
     let guard = memory.to_vec();
     assert!(lab.read(f, 90_000).unwrap() == file[1000..91_000]);
     assert!(memory.to_vec() == guard, "nothing lands where a read was stopped");
+}
+
+/// A read that has ended when it is stopped, but whose result nobody was told, is as if it had not been: the next begins
+/// where it began.
+#[test]
+fn a_read_whose_result_was_not_taken_is_taken_back() {
+    let file = sample(100_001);
+    let mut lab = Lab::new(file.clone(), Behaviour::default(), Conditions::default());
+    let f = lab.open(b"file", 8192, Tuning::default());
+    assert!(lab.read(f, 700).unwrap() == file[..700]);
+    for (len, whole) in [(5000, false), (100_001 - 700, true)] {
+        let memory = SimMemory::new(len);
+        lab.rig.engine.file(f, |f| f.read(memory.clone())).unwrap().unwrap();
+        let ended = lab.link.run(&mut lab.rig, &mut lab.server, Duration::from_secs(60), |rig| {
+            !rig.engine.file(f, |f| f.is_reading()).unwrap()
+        });
+        assert!(ended && memory.to_vec() == file[700..700 + len]);
+        lab.rig.engine.file(f, |f| f.stop_reading()).unwrap();
+        assert_eq!(lab.rig.engine.file(f, |f| (f.take_result(), f.position())).unwrap(), (None, 700));
+        assert!(
+            lab.read(f, if whole { 2 * 100_001 } else { 100 }).unwrap() == file[700..if whole { 100_001 } else { 800 }]
+        );
+        lab.seek(f, 700);
+    }
 }

@@ -5,6 +5,7 @@
 use super::{Get, Request};
 use crate::client::engine::Shared;
 use crate::client::operation::{Cx, Datagram, Operation, Step};
+use crate::client::reader::take_back;
 use crate::stack::icmp::IcmpError;
 use crate::storage::error::{Error, Result};
 use crate::storage::host::{Host, Memory};
@@ -72,8 +73,9 @@ impl<H: Host> File<H> {
         self.result.take()
     }
 
-    /// Ends the read under way without a result; the cursor stays where it was. The operation is to be polled then.
+    /// Ends the read under way, also if its result was not taken yet; the cursor is where it was. The operation is to be polled then.
     pub fn stop_reading(&mut self) {
+        take_back(&mut self.result, &mut self.cursor);
         self.asked = None;
         self.torn |= self.reading.take().is_some();
     }

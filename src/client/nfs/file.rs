@@ -6,6 +6,7 @@ use super::get::Get;
 use super::{Mount, Tuning};
 use crate::client::engine::Shared;
 use crate::client::operation::{Cx, Datagram, Operation, Step};
+use crate::client::reader::take_back;
 use crate::stack::icmp::IcmpError;
 use crate::stack::landing::{Flow, Place, Spot};
 use crate::storage::error::{Error, Result};
@@ -104,8 +105,9 @@ impl<H: Host> File<H> {
         self.result.take()
     }
 
-    /// Ends the read under way without a result; the cursor stays where it was.
+    /// Ends the read under way, also if its result was not taken yet; the cursor is where it was.
     pub fn stop_reading(&mut self) {
+        take_back(&mut self.result, &mut self.cursor);
         self.asked = None;
         self.reading = None;
     }

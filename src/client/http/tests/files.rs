@@ -128,3 +128,28 @@ fn a_reader_that_takes_its_time_and_stops_loses_nothing() {
     assert!(lab.read(f, 45_000).unwrap() == file[55_000..100_000]);
     assert!(memory.to_vec() == guard, "nothing lands where a read was stopped");
 }
+
+/// A read that has ended when it is stopped, but whose result nobody was told, is as if it had not been: the next begins
+/// where it began.
+#[test]
+fn a_read_whose_result_was_not_taken_is_taken_back() {
+    let file = bytes(100_001);
+    let mut lab = Lab::new();
+    lab.server.add("/f", &file, "\"a\"");
+    let f = lab.open(|_| ());
+    assert!(lab.read(f, 700).unwrap() == file[..700]);
+    for (len, whole) in [(5000, false), (100_001 - 700, true)] {
+        let memory = SimMemory::new(len);
+        lab.rig.engine.file(f, |f| f.read(memory.clone())).unwrap().unwrap();
+        let ended = lab.link.run(&mut lab.rig, &mut lab.server, Duration::from_secs(60), |rig| {
+            !rig.engine.file(f, |f| f.is_reading()).unwrap()
+        });
+        assert!(ended && memory.to_vec() == file[700..700 + len]);
+        lab.rig.engine.file(f, |f| f.stop_reading()).unwrap();
+        assert_eq!(lab.rig.engine.file(f, |f| (f.take_result(), f.position())).unwrap(), (None, 700));
+        assert!(
+            lab.read(f, if whole { 2 * 100_001 } else { 100 }).unwrap() == file[700..if whole { 100_001 } else { 800 }]
+        );
+        lab.seek(f, 700);
+    }
+}

@@ -397,3 +397,25 @@ fn late_and_corrupt_copies_of_replies_do_no_harm() {
         intact(&all);
     }
 }
+
+/// A read that has ended when it is stopped, but whose result nobody was told, is as if it had not been: the next begins
+/// where it began.
+#[test]
+fn a_read_whose_result_was_not_taken_is_taken_back() {
+    let file = bytes(LEN);
+    let mut reader = udp(Conditions::default(), add);
+    let f = reader.open("f", &SimMemory::new(20_000));
+    assert!(reader.read(f, 700).unwrap() == file[..700]);
+    for (len, whole) in [(5000, false), (LEN - 700, true)] {
+        let memory = SimMemory::new(len);
+        reader.rig.engine.file(f, |f| f.read(memory.clone())).unwrap().unwrap();
+        let ended = reader.link.run(&mut reader.rig, &mut reader.peer, Duration::from_secs(60), |rig| {
+            !rig.engine.file(f, |f| f.is_reading()).unwrap()
+        });
+        assert!(ended && memory.to_vec() == file[700..700 + len]);
+        reader.rig.engine.file(f, |f| f.stop_reading()).unwrap();
+        assert_eq!(reader.rig.engine.file(f, |f| (f.take_result(), f.position())).unwrap(), (None, 700));
+        assert!(reader.read(f, if whole { 2 * LEN } else { 100 }).unwrap() == file[700..if whole { LEN } else { 800 }]);
+        reader.seek(f, 700);
+    }
+}
