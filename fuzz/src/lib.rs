@@ -280,8 +280,8 @@ pub fn rpc_nfs(data: &[u8]) -> bool {
             e.u32(0)?;
             attributes.emit(e)
         }),
-        4 => round(d, nfs3::Found::parse, nfs3::Found::emit),
-        5 => round(d, nfs3::Allowed::parse, nfs3::Allowed::emit),
+        4 => round(d, nfs3::Found::parse, |found, e| found.emit(None, e)),
+        5 => round(d, nfs3::Allowed::parse, |allowed, e| allowed.emit(None, e)),
         6 => {
             let Ok(Ok(link)) = nfs3::Link::parse(&mut d.clone()) else { return false };
             assert!(link.path.len() <= nfs3::MAX_LINK);
@@ -296,7 +296,7 @@ pub fn rpc_nfs(data: &[u8]) -> bool {
                     assert!(bytes.len() as u32 == whole.len && whole.len <= ASKED);
                     let mut buf = vec![0; data.len() + 8];
                     let mut e = Encoder::new(&mut buf);
-                    whole.emit(&mut e).and_then(|()| e.fixed(bytes)).expect("there is room");
+                    whole.emit(None, &mut e).and_then(|()| e.fixed(bytes)).expect("there is room");
                     let wire = e.finish();
                     assert_eq!(nfs3::ReadHead::parse_whole(&mut Decoder::new(wire), ASKED), Ok(Ok((whole, bytes))));
                     true
@@ -309,26 +309,25 @@ pub fn rpc_nfs(data: &[u8]) -> bool {
             }
         }
         8 => {
-            let Ok(Ok(list)) = nfs3::DirList::<nfs3::Entry<'_>>::parse(&mut d.clone()) else { return false };
+            let Ok(Ok(list)) = nfs3::DirList::parse(&mut d.clone(), false) else { return false };
             let mut buf = vec![0; data.len() + 8];
             let mut e = Encoder::new(&mut buf);
-            let emit = nfs3::DirList::<nfs3::Entry<'_>>::emit_head;
-            emit(&mut e, list.attributes.as_ref(), &list.verifier).expect("there is room");
+            nfs3::DirList::emit_head(&mut e, None, &list.verifier).expect("there is room");
             list.clone().try_for_each(|entry| entry.emit(&mut e)).expect("there is room");
             nfs3::emit_dir_end(&mut e, list.eof).expect("there is room");
             let wire = e.finish();
             assert!(wire.len() <= data.len());
-            let again = nfs3::DirList::<nfs3::Entry<'_>>::parse(&mut Decoder::new(wire)).unwrap().unwrap();
+            let again = nfs3::DirList::parse(&mut Decoder::new(wire), false).unwrap().unwrap();
             assert!(again.eq(list));
             true
         }
         9 => {
-            let Ok(Ok(list)) = nfs3::DirList::<nfs3::PlusEntry<'_>>::parse(&mut d.clone()) else { return false };
+            let Ok(Ok(list)) = nfs3::DirList::parse(&mut d.clone(), true) else { return false };
             assert!(list.count() <= data.len() / 32);
             true
         }
-        10 => round(d, nfs3::FsInfo::parse, nfs3::FsInfo::emit),
-        11 => round(d, nfs3::FsStat::parse, nfs3::FsStat::emit),
+        10 => round(d, nfs3::FsInfo::parse, |info, e| info.emit(None, e)),
+        11 => round(d, nfs3::FsStat::parse, |stat, e| stat.emit(None, e)),
         _ => false,
     }
 }

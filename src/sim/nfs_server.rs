@@ -8,8 +8,8 @@ use crate::wire::ethernet::{EtherType, Frame};
 use crate::wire::icmpv4::{Message, Unreachable};
 use crate::wire::ipv4::{self, Protocol};
 use crate::wire::nfs3::{
-    self, Args, Attributes, DirList, Entry, FileHandle, FileType, Found, FsInfo, FsStat, Link, PlusEntry, ReadHead,
-    Status, Time, emit_dir_end, emit_failure,
+    self, Args, Attributes, DirList, Entry, FileHandle, FileType, Found, FsInfo, FsStat, Link, ReadHead, Status, Time,
+    emit_dir_end, emit_failure,
 };
 use crate::wire::rpc::{self, ReceivedCall};
 use crate::wire::xdr::{Decoder, Encoder};
@@ -354,10 +354,10 @@ impl NfsServer {
             }
             Args::Lookup { name, .. } => self.lookup(node, name, e),
             Args::Access { bits, .. } => {
-                nfs3::Allowed { attributes: self.optional(node), bits: bits & 0x23 }.emit(e).unwrap();
+                nfs3::Allowed { bits: bits & 0x23 }.emit(self.optional(node).as_ref(), e).unwrap();
             }
             Args::ReadLink(_) => match &self.nodes[node] {
-                Node::Link(path) => Link { attributes: self.optional(node), path }.emit(e).unwrap(),
+                Node::Link(path) => Link { path }.emit(self.optional(node).as_ref(), e).unwrap(),
                 _ => emit_failure(e, Status::INVAL).unwrap(),
             },
             Args::Read { offset, count, .. } => self.read(node, *offset, *count, e),
@@ -368,7 +368,6 @@ impl NfsServer {
                 self.list(node, *cookie, *verifier, *max_count, true, e);
             }
             Args::FsInfo(_) => FsInfo {
-                attributes: self.optional(node),
                 read_max: self.behaviour.read_max,
                 read_preferred: self.behaviour.read_max,
                 read_multiple: 512,
@@ -380,10 +379,9 @@ impl NfsServer {
                 time_delta: Time::default(),
                 properties: 0x1b,
             }
-            .emit(e)
+            .emit(self.optional(node).as_ref(), e)
             .unwrap(),
             Args::FsStat(_) => FsStat {
-                attributes: self.optional(node),
                 total_bytes: 1 << 40,
                 free_bytes: 1 << 39,
                 available_bytes: (1 << 39) - 1,
@@ -392,7 +390,7 @@ impl NfsServer {
                 available_files: 899,
                 invariant_s: 0,
             }
-            .emit(e)
+            .emit(self.optional(node).as_ref(), e)
             .unwrap(),
             Args::Null => {}
         }
@@ -406,13 +404,9 @@ impl NfsServer {
             name => entries.get(name).copied(),
         };
         match found {
-            Some(found) => Found {
-                file: self.handle(found),
-                attributes: self.optional(found),
-                dir_attributes: self.optional(node),
-            }
-            .emit(e)
-            .unwrap(),
+            Some(found) => Found { file: self.handle(found), attributes: self.optional(found) }
+                .emit(self.optional(node).as_ref(), e)
+                .unwrap(),
             None => emit_failure(e, Status::NOENT).unwrap(),
         }
     }
@@ -426,8 +420,8 @@ impl NfsServer {
             Node::File(_) => Vec::new(),
             _ => return emit_failure(e, Status::ISDIR).unwrap(),
         };
-        let head = ReadHead { attributes: self.optional(node), len: count as u32, eof: offset + count >= size };
-        head.emit(e).unwrap();
+        let head = ReadHead { len: count as u32, eof: offset + count >= size };
+        head.emit(self.optional(node).as_ref(), e).unwrap();
         e.fixed(&data).unwrap();
     }
 
@@ -436,7 +430,7 @@ impl NfsServer {
         if verifier != if cookie == 0 { [0; 8] } else { *b"verifier" } {
             return emit_failure(e, Status::BAD_COOKIE).unwrap();
         }
-        DirList::<Entry<'_>>::emit_head(e, self.optional(node).as_ref(), b"verifier").unwrap();
+        DirList::emit_head(e, self.optional(node).as_ref(), b"verifier").unwrap();
         let dots: [(&[u8], usize); 2] = [(b".", node), (b"..", self.parent(node))];
         let names = dots.into_iter().chain(entries.iter().map(|(name, n)| (&name[..], *n)));
         // Cookies use all 64 bits.
@@ -451,10 +445,10 @@ impl NfsServer {
                 break;
             }
             room -= long;
-            let entry = Entry { fileid: n as u64 + 100, name, cookie: (1 << 63) + place as u64 + 1 };
+            let attributes = plus.then(|| self.attributes(n));
+            let entry = Entry { fileid: n as u64 + 100, name, cookie: (1 << 63) + place as u64 + 1, attributes };
             if plus {
-                let file = Some(self.handle(n));
-                PlusEntry { entry, attributes: Some(self.attributes(n)), file }.emit(e).unwrap();
+                entry.emit_plus(Some(&self.handle(n)), e).unwrap();
             } else {
                 entry.emit(e).unwrap();
             }

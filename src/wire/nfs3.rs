@@ -5,7 +5,7 @@ use super::xdr::{Decoder, Encoder};
 use super::{Error, Result};
 
 mod dir;
-pub use dir::{DirList, Entry, ParseEntry, PlusEntry, emit_dir_end};
+pub use dir::{DirList, Entry, emit_dir_end};
 
 /// Program number.
 pub const PROGRAM: u32 = 100_003;
@@ -100,6 +100,21 @@ fn outcome<T>(d: &mut Decoder<'_>, ok: impl FnOnce(&mut Decoder<'_>) -> Result<T
     }
 }
 
+/// Reads numbers, as many as `out` has.
+#[inline(never)]
+fn words(d: &mut Decoder<'_>, out: &mut [u32]) -> Result<()> {
+    let (bytes, _) = d.fixed(out.len().wrapping_mul(4))?.as_chunks::<4>();
+    for (word, bytes) in out.iter_mut().zip(bytes) {
+        *word = u32::from_be_bytes(*bytes);
+    }
+    Ok(())
+}
+
+/// A hyper integer of its halves.
+fn hyper(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
 /// A file handle: up to 64 bytes that only the server understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHandle {
@@ -113,14 +128,21 @@ impl FileHandle {
 
     /// The handle `bytes`; [`Error::Malformed`] above 64 bytes.
     pub fn new(bytes: &[u8]) -> Result<FileHandle> {
-        let mut handle = FileHandle { bytes: [0; MAX_HANDLE], len: bytes.len() as u8 };
+        let mut handle = FileHandle::EMPTY;
+        handle.set(bytes)?;
+        Ok(handle)
+    }
+
+    fn set(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() > MAX_HANDLE {
             return Err(Error::Malformed);
         }
-        for (to, from) in handle.bytes.iter_mut().zip(bytes) {
+        self.bytes.fill(0);
+        for (to, from) in self.bytes.iter_mut().zip(bytes) {
             *to = *from;
         }
-        Ok(handle)
+        self.len = bytes.len() as u8;
+        Ok(())
     }
 
     /// Its bytes.
@@ -134,14 +156,8 @@ impl FileHandle {
     }
 
     /// Reads a handle to where it belongs.
-    fn read(&mut self, d: &mut Decoder<'_>) -> Result<()> {
-        let bytes = d.opaque(MAX_HANDLE)?;
-        self.bytes.fill(0);
-        for (to, from) in self.bytes.iter_mut().zip(bytes) {
-            *to = *from;
-        }
-        self.len = bytes.len() as u8;
-        Ok(())
+    pub fn read(&mut self, d: &mut Decoder<'_>) -> Result<()> {
+        self.set(d.opaque(MAX_HANDLE)?)
     }
 
     /// Appends the handle.
@@ -216,7 +232,13 @@ impl Attributes {
 
     /// Reads attributes; [`Error::Malformed`] for an unknown type.
     pub fn parse(d: &mut Decoder<'_>) -> Result<Attributes> {
-        let kind = match d.u32()? {
+        let mut all = [0u32; Attributes::LEN / 4];
+        words(d, &mut all)?;
+        let [kind, mode, links, uid, gid, size_high, size, used_high, used, major, minor, rest @ ..] = all;
+        let [fsid_high, fsid, fileid_high, fileid, accessed @ .., modified_s, modified_ns, changed_s, changed_ns] =
+            rest;
+        let [accessed_s, accessed_ns] = accessed;
+        let kind = match kind {
             1 => FileType::Regular,
             2 => FileType::Directory,
             3 => FileType::Block,
@@ -228,27 +250,22 @@ impl Attributes {
         };
         Ok(Attributes {
             kind,
-            mode: d.u32()?,
-            links: d.u32()?,
-            uid: d.u32()?,
-            gid: d.u32()?,
-            size: d.u64()?,
-            used: d.u64()?,
-            rdev: [d.u32()?, d.u32()?],
-            fsid: d.u64()?,
-            fileid: d.u64()?,
-            accessed: Time { seconds: d.u32()?, nanoseconds: d.u32()? },
-            modified: Time { seconds: d.u32()?, nanoseconds: d.u32()? },
-            changed: Time { seconds: d.u32()?, nanoseconds: d.u32()? },
+            mode,
+            links,
+            uid,
+            gid,
+            size: hyper(size_high, size),
+            used: hyper(used_high, used),
+            rdev: [major, minor],
+            fsid: hyper(fsid_high, fsid),
+            fileid: hyper(fileid_high, fileid),
+            accessed: Time { seconds: accessed_s, nanoseconds: accessed_ns },
+            modified: Time { seconds: modified_s, nanoseconds: modified_ns },
+            changed: Time { seconds: changed_s, nanoseconds: changed_ns },
         })
     }
 
-    /// Reads attributes that may be missing (`post_op_attr`).
-    pub fn parse_optional(d: &mut Decoder<'_>) -> Result<Option<Attributes>> {
-        if d.bool()? { Attributes::parse(d).map(Some) } else { Ok(None) }
-    }
-
-    /// The same, to where they belong. On an error `to` may be anything.
+    /// Reads attributes that may be missing (`post_op_attr`), to where they belong. On an error `to` may be anything.
     #[inline(never)]
     pub fn read_optional(to: &mut Option<Attributes>, d: &mut Decoder<'_>) -> Result<()> {
         *to = None;
@@ -261,7 +278,7 @@ impl Attributes {
     /// Passes over attributes that may be missing.
     #[inline(never)]
     fn pass_optional(d: &mut Decoder<'_>) -> Result<()> {
-        Attributes::parse_optional(d).map(|_| ())
+        if d.bool()? { d.skip(Attributes::LEN) } else { Ok(()) }
     }
 
     /// Appends the attributes.
@@ -460,31 +477,24 @@ pub fn emit_failure(e: &mut Encoder<'_>, status: Status) -> Result<()> {
     e.bool(false)
 }
 
-/// What LOOKUP gives (§3.3.3).
+/// What LOOKUP gives (§3.3.3). The attributes of the directory, as those in the results below, are passed over: nothing here
+/// asks for them, and they are large for a machine with 2 KiB of stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The handle of what has the name.
     pub file: FileHandle,
     /// Its attributes.
     pub attributes: Option<Attributes>,
-    /// Those of the directory.
-    pub dir_attributes: Option<Attributes>,
 }
 
 impl Found {
     /// Reads the result.
     pub fn parse(d: &mut Decoder<'_>) -> Result<Outcome<Found>> {
-        outcome(d, |d| {
-            Ok(Found {
-                file: FileHandle::parse(d)?,
-                attributes: Attributes::parse_optional(d)?,
-                dir_attributes: Attributes::parse_optional(d)?,
-            })
-        })
+        let mut found = Found { file: FileHandle::EMPTY, attributes: None };
+        Ok(Found::read(d, &mut found.file, &mut found.attributes)?.map(|()| found))
     }
 
-    /// Reads the result but for the attributes of the directory, which are passed over, to where it belongs. On an error
-    /// `file` and `attributes` may be anything.
+    /// The same, to where it belongs. On an error `file` and `attributes` may be anything.
     pub fn read(
         d: &mut Decoder<'_>,
         file: &mut FileHandle,
@@ -497,20 +507,18 @@ impl Found {
         })
     }
 
-    /// Appends the result.
-    pub fn emit(&self, e: &mut Encoder<'_>) -> Result<()> {
+    /// Appends the result, with the attributes of the directory.
+    pub fn emit(&self, dir: Option<&Attributes>, e: &mut Encoder<'_>) -> Result<()> {
         e.u32(Status::OK.0)?;
         self.file.emit(e)?;
         Attributes::emit_optional(self.attributes.as_ref(), e)?;
-        Attributes::emit_optional(self.dir_attributes.as_ref(), e)
+        Attributes::emit_optional(dir, e)
     }
 }
 
 /// What ACCESS gives (§3.3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// Attributes.
-    pub attributes: Option<Attributes>,
     /// What of the bits asked for is allowed.
     pub bits: u32,
 }
@@ -518,13 +526,16 @@ pub struct Allowed {
 impl Allowed {
     /// Reads the result.
     pub fn parse(d: &mut Decoder<'_>) -> Result<Outcome<Allowed>> {
-        outcome(d, |d| Ok(Allowed { attributes: Attributes::parse_optional(d)?, bits: d.u32()? }))
+        outcome(d, |d| {
+            Attributes::pass_optional(d)?;
+            Ok(Allowed { bits: d.u32()? })
+        })
     }
 
-    /// Appends the result.
-    pub fn emit(&self, e: &mut Encoder<'_>) -> Result<()> {
+    /// Appends the result, with attributes.
+    pub fn emit(&self, attributes: Option<&Attributes>, e: &mut Encoder<'_>) -> Result<()> {
         e.u32(Status::OK.0)?;
-        Attributes::emit_optional(self.attributes.as_ref(), e)?;
+        Attributes::emit_optional(attributes, e)?;
         e.u32(self.bits)
     }
 }
@@ -532,8 +543,6 @@ impl Allowed {
 /// What READLINK gives (§3.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link<'a> {
-    /// Attributes.
-    pub attributes: Option<Attributes>,
     /// Where the link leads, at most [`MAX_LINK`] bytes.
     pub path: &'a [u8],
 }
@@ -543,17 +552,17 @@ impl<'a> Link<'a> {
     pub fn parse(d: &mut Decoder<'a>) -> Result<Outcome<Link<'a>>> {
         match Status(d.u32()?) {
             Status::OK => {
-                let attributes = Attributes::parse_optional(d)?;
-                Ok(Ok(Link { attributes, path: d.opaque(MAX_LINK)? }))
+                Attributes::pass_optional(d)?;
+                Ok(Ok(Link { path: d.opaque(MAX_LINK)? }))
             }
             status => Ok(Err(status)),
         }
     }
 
-    /// Appends the result.
-    pub fn emit(&self, e: &mut Encoder<'_>) -> Result<()> {
+    /// Appends the result, with attributes.
+    pub fn emit(&self, attributes: Option<&Attributes>, e: &mut Encoder<'_>) -> Result<()> {
         e.u32(Status::OK.0)?;
-        Attributes::emit_optional(self.attributes.as_ref(), e)?;
+        Attributes::emit_optional(attributes, e)?;
         e.opaque(self.path)
     }
 }
@@ -561,8 +570,6 @@ impl<'a> Link<'a> {
 /// What READ gives in front of the data (§3.3.6). The decoder's position after it is where the data begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadHead {
-    /// Attributes.
-    pub attributes: Option<Attributes>,
     /// Length of the data in bytes; padding to a multiple of 4 follows it.
     pub len: u32,
     /// The data reaches the end of the file.
@@ -574,12 +581,12 @@ impl ReadHead {
     /// bytes, and if the two lengths that the reply has are not the same.
     pub fn parse(d: &mut Decoder<'_>, asked: u32) -> Result<Outcome<ReadHead>> {
         outcome(d, |d| {
-            let attributes = Attributes::parse_optional(d)?;
+            Attributes::pass_optional(d)?;
             let (count, eof, len) = (d.u32()?, d.bool()?, d.u32()?);
             if len != count || len > asked {
                 return Err(Error::Malformed);
             }
-            Ok(ReadHead { attributes, len, eof })
+            Ok(ReadHead { len, eof })
         })
     }
 
@@ -597,10 +604,10 @@ impl ReadHead {
         }
     }
 
-    /// Appends what precedes the data.
-    pub fn emit(&self, e: &mut Encoder<'_>) -> Result<()> {
+    /// Appends what precedes the data, with attributes.
+    pub fn emit(&self, attributes: Option<&Attributes>, e: &mut Encoder<'_>) -> Result<()> {
         e.u32(Status::OK.0)?;
-        Attributes::emit_optional(self.attributes.as_ref(), e)?;
+        Attributes::emit_optional(attributes, e)?;
         e.u32(self.len)?;
         e.bool(self.eof)?;
         e.u32(self.len)
@@ -610,8 +617,6 @@ impl ReadHead {
 /// What FSINFO gives (§3.3.19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FsInfo {
-    /// Attributes.
-    pub attributes: Option<Attributes>,
     /// Most bytes of a READ.
     pub read_max: u32,
     /// Preferred size of a READ.
@@ -638,26 +643,30 @@ impl FsInfo {
     /// Reads the result.
     pub fn parse(d: &mut Decoder<'_>) -> Result<Outcome<FsInfo>> {
         outcome(d, |d| {
+            Attributes::pass_optional(d)?;
+            let mut all = [0u32; 12];
+            words(d, &mut all)?;
+            let [read_max, read_preferred, read_multiple, write_max, write_preferred, write_multiple, rest @ ..] = all;
+            let [dir_preferred, size_high, size, seconds, nanoseconds, properties] = rest;
             Ok(FsInfo {
-                attributes: Attributes::parse_optional(d)?,
-                read_max: d.u32()?,
-                read_preferred: d.u32()?,
-                read_multiple: d.u32()?,
-                write_max: d.u32()?,
-                write_preferred: d.u32()?,
-                write_multiple: d.u32()?,
-                dir_preferred: d.u32()?,
-                max_file_size: d.u64()?,
-                time_delta: Time { seconds: d.u32()?, nanoseconds: d.u32()? },
-                properties: d.u32()?,
+                read_max,
+                read_preferred,
+                read_multiple,
+                write_max,
+                write_preferred,
+                write_multiple,
+                dir_preferred,
+                max_file_size: hyper(size_high, size),
+                time_delta: Time { seconds, nanoseconds },
+                properties,
             })
         })
     }
 
-    /// Appends the result.
-    pub fn emit(&self, e: &mut Encoder<'_>) -> Result<()> {
+    /// Appends the result, with attributes.
+    pub fn emit(&self, attributes: Option<&Attributes>, e: &mut Encoder<'_>) -> Result<()> {
         e.u32(Status::OK.0)?;
-        Attributes::emit_optional(self.attributes.as_ref(), e)?;
+        Attributes::emit_optional(attributes, e)?;
         let read = [self.read_max, self.read_preferred, self.read_multiple];
         let write = [self.write_max, self.write_preferred, self.write_multiple];
         for word in read.into_iter().chain(write).chain([self.dir_preferred]) {
@@ -674,8 +683,6 @@ impl FsInfo {
 /// What FSSTAT gives (§3.3.18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FsStat {
-    /// Attributes.
-    pub attributes: Option<Attributes>,
     /// Size in bytes.
     pub total_bytes: u64,
     /// Free bytes.
@@ -696,23 +703,27 @@ impl FsStat {
     /// Reads the result.
     pub fn parse(d: &mut Decoder<'_>) -> Result<Outcome<FsStat>> {
         outcome(d, |d| {
+            Attributes::pass_optional(d)?;
+            let mut all = [0u32; 13];
+            words(d, &mut all)?;
+            let [total_high, total, free_high, free, available_high, available, files @ .., invariant_s] = all;
+            let [files_high, files, free_files_high, free_files, available_files_high, available_files] = files;
             Ok(FsStat {
-                attributes: Attributes::parse_optional(d)?,
-                total_bytes: d.u64()?,
-                free_bytes: d.u64()?,
-                available_bytes: d.u64()?,
-                total_files: d.u64()?,
-                free_files: d.u64()?,
-                available_files: d.u64()?,
-                invariant_s: d.u32()?,
+                total_bytes: hyper(total_high, total),
+                free_bytes: hyper(free_high, free),
+                available_bytes: hyper(available_high, available),
+                total_files: hyper(files_high, files),
+                free_files: hyper(free_files_high, free_files),
+                available_files: hyper(available_files_high, available_files),
+                invariant_s,
             })
         })
     }
 
-    /// Appends the result.
-    pub fn emit(&self, e: &mut Encoder<'_>) -> Result<()> {
+    /// Appends the result, with attributes.
+    pub fn emit(&self, attributes: Option<&Attributes>, e: &mut Encoder<'_>) -> Result<()> {
         e.u32(Status::OK.0)?;
-        Attributes::emit_optional(self.attributes.as_ref(), e)?;
+        Attributes::emit_optional(attributes, e)?;
         for word in [self.total_bytes, self.free_bytes, self.available_bytes] {
             e.u64(word)?;
         }

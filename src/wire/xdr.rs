@@ -70,6 +70,12 @@ impl<'a> Decoder<'a> {
         usize::try_from(self.u32()?).ok().filter(|&len| len <= max).ok_or(Error::Malformed)
     }
 
+    /// Opaque data of `len` bytes, a multiple of 4 (§4.9).
+    #[inline]
+    pub fn fixed(&mut self, len: usize) -> Result<&'a [u8]> {
+        self.reader.take(len)
+    }
+
     /// Passes over `len` bytes.
     #[inline]
     pub fn skip(&mut self, len: usize) -> Result<()> {

@@ -11,9 +11,7 @@ use crate::stack::icmp::IcmpError;
 use crate::storage::error::Error;
 use crate::storage::host::{Endpoint, Host, SinkOf};
 use crate::storage::time::{Duration, Instant};
-use crate::wire::nfs3::{
-    Allowed, Args, Attributes, DirList, Entry, FileType, FsStat, Link, Outcome, ParseEntry, PlusEntry, Status,
-};
+use crate::wire::nfs3::{Allowed, Args, Attributes, DirList, Entry, FileType, FsStat, Link, Outcome, Status};
 use crate::wire::udp;
 
 /// How soon a sink that refused is asked again.
@@ -258,66 +256,30 @@ enum Fed {
     Full,
 }
 
-/// Entries of either kind of list.
-trait Listed<'d>: ParseEntry<'d> + Clone {
-    fn entry(&self) -> &Entry<'d>;
-    fn attributes(&self) -> Option<&Attributes>;
-}
-
-impl<'d> Listed<'d> for Entry<'d> {
-    fn entry(&self) -> &Entry<'d> {
-        self
-    }
-
-    fn attributes(&self) -> Option<&Attributes> {
-        None
-    }
-}
-
-impl<'d> Listed<'d> for PlusEntry<'d> {
-    fn entry(&self) -> &Entry<'d> {
-        &self.entry
-    }
-
-    fn attributes(&self) -> Option<&Attributes> {
-        self.attributes.as_ref()
-    }
-}
-
-/// The cookie of the last entry.
-#[inline(never)]
-fn last_cookie<'d, T: Listed<'d>>(mut list: DirList<'d, T>) -> Option<u64> {
-    let (mut at, mut last) = (T::default(), None);
-    while list.next_into(&mut at) {
-        last = Some(at.entry().cookie);
-    }
-    last
-}
-
 impl<H: Host> Listing<H> {
     /// Takes a part of a directory.
     ///
     /// # Errors
     /// [`Error::Loop`]: the server goes in a circle; [`Error::Protocol`]: it gives nothing, or names that cannot be; of
     /// the sink.
-    fn part<'d, T: Listed<'d>>(&mut self, list: &DirList<'d, T>) -> Result<Fed, Error> {
-        let last = last_cookie(list.clone());
-        if !list.eof {
+    fn part(&mut self, list: DirList<'_>) -> Result<Fed, Error> {
+        let DirList { eof, last, verifier, .. } = list;
+        if !eof {
             let Some(last) = last else { return Err(Error::Protocol) };
             if last == self.cookie || Some(last) == self.mark {
                 return Err(Error::Loop);
             }
         }
         self.feed.begin();
-        let count = self.records(list.clone())?;
+        let count = self.records(list)?;
         if !self.feed.end() {
             return Ok(Fed::Full);
         }
         self.count = self.count.saturating_add(count);
-        if list.eof {
+        if eof {
             return Ok(Fed::End(self.count));
         }
-        self.verifier = list.verifier;
+        self.verifier = verifier;
         self.cookie = last.unwrap_or(self.cookie);
         // Brent: with the mark set anew after 1, 2, 4 … parts, a circle is noticed before it was walked three times.
         self.parts = self.parts.saturating_add(1);
@@ -329,24 +291,24 @@ impl<H: Host> Listing<H> {
 
     /// Offers the records of entries to the sink; how many entries those were.
     #[inline(never)]
-    fn records<'d, T: Listed<'d>>(&mut self, mut list: DirList<'d, T>) -> Result<u64, Error> {
-        let (mut at, mut count) = (T::default(), 0u64);
-        while list.next_into(&mut at) {
-            let entry = at.entry();
+    fn records(&mut self, mut list: DirList<'_>) -> Result<u64, Error> {
+        let (mut entry, mut count) = (Entry::default(), 0u64);
+        while list.next_into(&mut entry) {
             if entry.name == b"." || entry.name == b".." {
                 continue;
             }
             if entry.name.is_empty() || entry.name.iter().any(|b| matches!(b, 0 | b'/')) {
                 return Err(Error::Protocol);
             }
-            self.record(entry, at.attributes())?;
+            self.record(&entry)?;
             count = count.saturating_add(1);
         }
         Ok(count)
     }
 
     #[inline(never)]
-    fn record(&mut self, entry: &Entry<'_>, attributes: Option<&Attributes>) -> Result<(), Error> {
+    fn record(&mut self, entry: &Entry<'_>) -> Result<(), Error> {
+        let attributes = entry.attributes.as_ref();
         let (size, mode, kind) = attributes.map_or((0, 0, 0), |a| (a.size, a.mode, a.kind as u32));
         let modified = attributes.map(|a| a.modified).unwrap_or_default();
         let plain = RECORD.saturating_add(entry.name.len()).saturating_add(1);
@@ -434,26 +396,13 @@ impl<H: Host> Query<H> {
     }
 
     #[inline(never)]
-    fn take_plus(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Taken {
+    fn take_list(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>, plus: bool) -> Taken {
         let caller = &mut room.job.caller;
-        let taken = caller.take(&mut room.net, self.mount.server, incoming.payload, DirList::<PlusEntry<'_>>::parse);
+        let taken = caller.take(&mut room.net, self.mount.server, incoming.payload, |d| DirList::parse(d, plus));
         then(taken, |part| {
             let What::List(list) = &mut self.what else { return Ok(()) };
             let before = list.feed.taken();
-            let fed = list.part(&part)?;
-            let taken = list.feed.taken();
-            self.fed(room, before, taken, fed)
-        })
-    }
-
-    #[inline(never)]
-    fn take_plain(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Taken {
-        let caller = &mut room.job.caller;
-        let taken = caller.take(&mut room.net, self.mount.server, incoming.payload, DirList::<Entry<'_>>::parse);
-        then(taken, |part| {
-            let What::List(list) = &mut self.what else { return Ok(()) };
-            let before = list.feed.taken();
-            let fed = list.part(&part)?;
+            let fed = list.part(part)?;
             let taken = list.feed.taken();
             self.fed(room, before, taken, fed)
         })
@@ -505,8 +454,7 @@ impl<H: Host> Work<H> for Query<H> {
             What::Access(_) => self.take_allowed(room, incoming),
             What::FsStat(_) => self.take_fs_stat(room, incoming),
             What::Link(_) => self.take_link(room, incoming),
-            What::List(Listing { plus: true, .. }) => self.take_plus(room, incoming),
-            What::List(_) => self.take_plain(room, incoming),
+            What::List(list) => self.take_list(room, incoming, list.plus),
         };
         match taken {
             None => Ok(()),

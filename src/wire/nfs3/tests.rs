@@ -123,12 +123,11 @@ fn attributes_round_trip() {
 #[test]
 fn results_round_trip() {
     for attributes in [None, Some(ATTRIBUTES)] {
-        let found = Found { file: handle(20), attributes, dir_attributes: None };
-        check(&emitted(|e| found.emit(e)), Found::parse, &found);
-        let allowed = Allowed { attributes, bits: access::READ };
-        check(&emitted(|e| allowed.emit(e)), Allowed::parse, &allowed);
+        let (found, given) = (Found { file: handle(20), attributes }, attributes.as_ref());
+        check(&emitted(|e| found.emit(given, e)), Found::parse, &found);
+        let allowed = Allowed { bits: access::READ };
+        check(&emitted(|e| allowed.emit(given, e)), Allowed::parse, &allowed);
         let info = FsInfo {
-            attributes,
             read_max: 65536,
             read_preferred: 32768,
             read_multiple: 512,
@@ -140,9 +139,8 @@ fn results_round_trip() {
             time_delta: Time { seconds: 0, nanoseconds: 1 },
             properties: 0x1b,
         };
-        check(&emitted(|e| info.emit(e)), FsInfo::parse, &info);
+        check(&emitted(|e| info.emit(given, e)), FsInfo::parse, &info);
         let stat = FsStat {
-            attributes,
             total_bytes: 1,
             free_bytes: 2,
             available_bytes: 3,
@@ -151,16 +149,16 @@ fn results_round_trip() {
             available_files: 6,
             invariant_s: 7,
         };
-        check(&emitted(|e| stat.emit(e)), FsStat::parse, &stat);
+        check(&emitted(|e| stat.emit(given, e)), FsStat::parse, &stat);
     }
 }
 
 #[test]
 fn read_round_trip() {
     for (data, attributes) in [(&b"five!"[..], Some(ATTRIBUTES)), (b"", None), (b"four", None)] {
-        let head = ReadHead { attributes, len: data.len() as u32, eof: true };
+        let head = ReadHead { len: data.len() as u32, eof: true };
         let wire = emitted(|e| {
-            head.emit(e)?;
+            head.emit(attributes.as_ref(), e)?;
             e.fixed(data)
         });
         let mut d = Decoder::new(&wire);
@@ -206,12 +204,12 @@ fn case_n03_wire_read_lengths() {
 
 #[test]
 fn case_n03_wire_readlink_and_lookup_lengths() {
-    let link = Link { attributes: Some(ATTRIBUTES), path: b"../boot/Image" };
-    let wire = emitted(|e| link.emit(e));
+    let link = Link { path: b"../boot/Image" };
+    let wire = emitted(|e| link.emit(Some(&ATTRIBUTES), e));
     assert_eq!(Link::parse(&mut Decoder::new(&wire)), Ok(Ok(link)));
     each_cut(&wire, |cut| assert_eq!(Link::parse(&mut Decoder::new(cut)), Err(Error::Truncated)));
-    let found = Found { file: handle(64), attributes: None, dir_attributes: None };
-    let lookup = emitted(|e| found.emit(e));
+    let found = Found { file: handle(64), attributes: None };
+    let lookup = emitted(|e| found.emit(None, e));
     for len in [1025u32, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff] {
         let mut bad = wire.clone();
         bad[92..96].copy_from_slice(&len.to_be_bytes());
@@ -224,14 +222,14 @@ fn case_n03_wire_readlink_and_lookup_lengths() {
     bad[95] = 17; // padding included, one more than there is
     assert_eq!(Link::parse(&mut Decoder::new(&bad)), Err(Error::Truncated));
     let longest = vec![b'l'; MAX_LINK];
-    let link = Link { attributes: None, path: &longest };
-    assert_eq!(Link::parse(&mut Decoder::new(&emitted(|e| link.emit(e)))), Ok(Ok(link)));
+    let link = Link { path: &longest };
+    assert_eq!(Link::parse(&mut Decoder::new(&emitted(|e| link.emit(None, e)))), Ok(Ok(link)));
     let failure = emitted(|e| emit_failure(e, Status::INVAL));
     assert_eq!(Link::parse(&mut Decoder::new(&failure)), Ok(Err(Status::INVAL)));
 }
 
 fn entries() -> [Entry<'static>; 3] {
-    let entry = |fileid, name, cookie| Entry { fileid, name, cookie };
+    let entry = |fileid, name, cookie| Entry { fileid, name, cookie, attributes: None };
     [entry(1, &b"."[..], 10), entry(2, b"..", 20), entry(3, b"Image", u64::MAX)]
 }
 
@@ -239,26 +237,27 @@ fn entries() -> [Entry<'static>; 3] {
 fn readdir_round_trip() {
     for (list, eof) in [(&entries()[..], true), (&entries()[..1], false), (&[], true)] {
         let wire = emitted(|e| {
-            DirList::<Entry<'_>>::emit_head(e, Some(&ATTRIBUTES), b"verifier")?;
+            DirList::emit_head(e, Some(&ATTRIBUTES), b"verifier")?;
             list.iter().try_for_each(|entry| entry.emit(e))?;
             emit_dir_end(e, eof)
         });
         let mut d = Decoder::new(&wire);
-        let mut got = DirList::<Entry<'_>>::parse(&mut d).unwrap().unwrap();
-        assert_eq!((got.attributes, got.verifier, got.eof, d.rest()), (Some(ATTRIBUTES), *b"verifier", eof, &[][..]));
+        let mut got = DirList::parse(&mut d, false).unwrap().unwrap();
+        assert_eq!((got.verifier, got.eof, d.rest()), (*b"verifier", eof, &[][..]));
+        assert_eq!(got.last, list.last().map(|entry| entry.cookie));
         assert_eq!(got.by_ref().collect::<Vec<_>>(), list);
         assert_eq!(got.next(), None);
         each_cut(&wire, |cut| {
-            assert_eq!(DirList::<Entry<'_>>::parse(&mut Decoder::new(cut)).unwrap_err(), Error::Truncated);
+            assert_eq!(DirList::parse(&mut Decoder::new(cut), false).unwrap_err(), Error::Truncated);
         });
         each_mutation(&wire, |bytes| {
-            if let Ok(Ok(list)) = DirList::<Entry<'_>>::parse(&mut Decoder::new(bytes)) {
+            if let Ok(Ok(list)) = DirList::parse(&mut Decoder::new(bytes), false) {
                 assert!(list.count() <= bytes.len() / 24);
             }
         });
     }
     let failure = emitted(|e| emit_failure(e, Status::BAD_COOKIE));
-    let status = DirList::<Entry<'_>>::parse(&mut Decoder::new(&failure)).unwrap().unwrap_err();
+    let status = DirList::parse(&mut Decoder::new(&failure), false).unwrap().unwrap_err();
     assert_eq!(status, Status::BAD_COOKIE);
 }
 
@@ -266,23 +265,24 @@ fn readdir_round_trip() {
 fn readdirplus_round_trip() {
     let [a, b, c] = entries();
     let list = [
-        PlusEntry { entry: a, attributes: Some(ATTRIBUTES), file: Some(handle(28)) },
-        PlusEntry { entry: b, attributes: None, file: None },
-        PlusEntry { entry: c, attributes: None, file: Some(handle(64)) },
+        (Entry { attributes: Some(ATTRIBUTES), ..a }, Some(handle(28))),
+        (b, None),
+        (Entry { attributes: Some(ATTRIBUTES), ..c }, Some(handle(64))),
+        (c, Some(handle(0))),
     ];
     let wire = emitted(|e| {
-        DirList::<PlusEntry<'_>>::emit_head(e, None, b"verifier")?;
-        list.iter().try_for_each(|entry| entry.emit(e))?;
+        DirList::emit_head(e, None, b"verifier")?;
+        list.iter().try_for_each(|(entry, file)| entry.emit_plus(file.as_ref(), e))?;
         emit_dir_end(e, false)
     });
-    let got = DirList::<PlusEntry<'_>>::parse(&mut Decoder::new(&wire)).unwrap().unwrap();
-    assert_eq!((got.attributes, got.eof), (None, false));
-    assert_eq!(got.collect::<Vec<_>>(), list);
+    let got = DirList::parse(&mut Decoder::new(&wire), true).unwrap().unwrap();
+    assert_eq!((got.eof, got.last), (false, Some(u64::MAX)));
+    assert_eq!(got.collect::<Vec<_>>(), list.map(|(entry, _)| entry));
     each_cut(&wire, |cut| {
-        assert_eq!(DirList::<PlusEntry<'_>>::parse(&mut Decoder::new(cut)).unwrap_err(), Error::Truncated);
+        assert_eq!(DirList::parse(&mut Decoder::new(cut), true).unwrap_err(), Error::Truncated);
     });
     each_mutation(&wire, |bytes| {
-        if let Ok(Ok(list)) = DirList::<PlusEntry<'_>>::parse(&mut Decoder::new(bytes)) {
+        if let Ok(Ok(list)) = DirList::parse(&mut Decoder::new(bytes), true) {
             assert!(list.count() <= bytes.len() / 32);
         }
     });

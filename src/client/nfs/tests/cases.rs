@@ -26,7 +26,7 @@ fn read_reply(xid: u32, attributes: Option<Attributes>, count: u32, eof: bool, d
     let mut buffer = vec![0; data.len() + 256];
     let mut e = Encoder::new(&mut buffer);
     rpc::emit_success(&mut e, xid).unwrap();
-    ReadHead { attributes, len: data.len() as u32, eof }.emit(&mut e).unwrap();
+    ReadHead { len: data.len() as u32, eof }.emit(attributes.as_ref(), &mut e).unwrap();
     e.fixed(data).unwrap();
     let mut wire = e.finish().to_vec();
     let at = 28 + 4 + if attributes.is_some() { Attributes::LEN } else { 0 };
