@@ -147,14 +147,14 @@ impl Script {
         let engine = &mut self.rig.engine;
         if active {
             let to = at(PEER.ip, PORT);
-            let key = engine.tcp.connect(&mut engine.stack, at(Ipv4Addr::UNSPECIFIED, 0), to, options.clone());
+            let key = engine.tcp.connect(&mut engine.stack, at(Ipv4Addr::UNSPECIFIED, 0), to, *options);
             let key = key.expect("a free connection");
             engine.tick();
             self.look();
             self.send(&self.repr(0, 1, Flags::SYN | Flags::ACK, 8000, answer), &[], false);
             return key;
         }
-        let listener = engine.tcp.listen(at(Ipv4Addr::UNSPECIFIED, PORT), 2, options.clone()).expect("a free listener");
+        let listener = engine.tcp.listen(at(Ipv4Addr::UNSPECIFIED, PORT), 2, *options).expect("a free listener");
         self.port = PORT;
         self.send(&self.repr(0, 0, Flags::SYN, 8000, answer), &[], false);
         self.send(&self.repr(1, 1, Flags::ACK, 8000, stamped(answer)), &[], false);

@@ -76,7 +76,7 @@ impl<H: Host> Operation<H> for Connect<H> {
         }
         let Some(key) = self.key else {
             let remote = Endpoint { addr: self.server.addr, port: self.server.port };
-            return match cx.tcp.connect(cx.stack, self.local, remote, self.options.clone()) {
+            return match cx.tcp.connect(cx.stack, self.local, remote, self.options) {
                 Ok(key) => {
                     self.key = Some(key);
                     // The connection's own timer ends it.

@@ -130,7 +130,7 @@ impl<'a, H: Host> Tcp<'a, H> {
     #[inline(never)]
     fn open_passive(&mut self, stack: &mut Stack<'a, H>, parent: Key, packet: &Packet<'_>, segment: &Segment<'_>) {
         let Some(listener) = self.listeners.get(parent) else { return };
-        let (backlog, options) = (listener.backlog, listener.options.clone());
+        let (backlog, options) = (listener.backlog, listener.options);
         if segment.source_port() == 0 {
             stack.stats.count(Counter::DropTcpMalformed);
             return;

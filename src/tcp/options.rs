@@ -29,7 +29,7 @@ impl Default for Keepalive {
 }
 
 /// What the user of a connection chooses before its SYN is sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Nagle's algorithm (RFC 9293 §3.7.4): hold a short segment back while another is not acknowledged.
     pub nagle: bool,

@@ -616,6 +616,9 @@ fn fresh<H: Host>(net: &mut Net<'_, '_, H>, pipeline: &Pipeline) -> u32 {
 }
 
 impl<H: Host> Work<H> for Get<H> {
+    #[cfg(feature = "tcp")]
+    const READS: bool = true;
+
     fn seat(&mut self) -> &mut Seat {
         &mut self.seat
     }

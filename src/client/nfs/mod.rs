@@ -275,6 +275,9 @@ impl Seat {
 
 /// An operation that works in a job.
 trait Work<H: Host> {
+    /// Whether it reads files: over TCP, data goes straight to its sink.
+    #[cfg(feature = "tcp")]
+    const READS: bool = false;
     /// Its job and result.
     fn seat(&mut self) -> &mut Seat;
     /// Where the calls go that wait for replies now.

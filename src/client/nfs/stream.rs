@@ -59,6 +59,18 @@ impl Intake {
         self.next();
     }
 
+    /// Has all of a record gathered.
+    ///
+    /// # Errors
+    /// [`Error::MessageSize`]: it is longer than anything that was asked for.
+    fn gather(&mut self) -> Result<Go, Error> {
+        if self.want >= ROOM {
+            return Err(Error::MessageSize);
+        }
+        self.want = ROOM;
+        Ok(Go::On)
+    }
+
     /// The record has been dealt with.
     fn next(&mut self) {
         self.tape.next();
@@ -78,34 +90,31 @@ impl Default for Intake {
 /// # Errors
 /// What ends the operation.
 #[cfg_attr(target_pointer_width = "32", inline(never))]
-pub fn pump<H: Host>(work: &mut impl Work<H>, cx: &mut Cx<'_, '_, H>) -> Result<(), Error> {
+pub fn pump<H: Host, W: Work<H>>(work: &mut W, cx: &mut Cx<'_, '_, H>) -> Result<(), Error> {
     let Some(index) = work.seat().job else { return Ok(()) };
     let (mut net, shared) = Net::split(cx);
     let Some(Job { state, intake, .. }) = shared.nfs.jobs.get_mut(usize::from(index)) else { return Ok(()) };
     for _ in 0..TURNS {
-        if !state.caller.channel.is_stream() || work.seat().done.is_some() {
+        if work.seat().done.is_some() {
             return Ok(());
         }
-        let Some(key) = state.caller.channel.connection() else { return Ok(()) };
-        if intake.line != state.caller.channel.number() {
-            intake.rewind(state.caller.channel.number());
-        }
-        let goes_on = if intake.data.is_some() {
-            data(work, &mut net, state, intake, key)?
-        } else if intake.skip {
-            skip(&mut net, intake, key)
-        } else {
-            front(work, &mut net, state, intake, key)?
-        };
-        match goes_on {
-            Go::On => {}
-            Go::Wait => return Ok(()),
-            Go::Broken => {
-                net.stack.stats.count(Counter::DropRpcMalformed);
-                state.caller.channel.lost(&mut net, Error::Protocol);
-                state.caller.silence.trouble = Some(Error::Protocol);
-                return Ok(());
+        let goes_on = match turn(&mut net, state, intake) {
+            Turn::Went(goes_on) => goes_on,
+            Turn::Whole => {
+                let bytes = intake.tape.front();
+                let incoming = Incoming { payload: bytes, len: bytes.len(), landed: None, meta: None };
+                let mut room = Room { net: net.again(), job: state };
+                let result = work.take(&mut room, &incoming);
+                intake.next();
+                result?;
+                Go::On
             }
+            Turn::Front if W::READS => front(work, &mut net, state, intake)?,
+            Turn::Data(key) if W::READS => data(work, &mut net, state, intake, key)?,
+            Turn::Front | Turn::Data(_) => intake.gather()?,
+        };
+        if !goes_on.settle(&mut net, state) {
+            return Ok(());
         }
     }
     // More has come than one pass should take.
@@ -123,42 +132,70 @@ enum Go {
     Broken,
 }
 
-/// Gathers the front of a record, or all of it.
+impl Go {
+    /// Whether it goes on at once.
+    #[inline(never)]
+    fn settle<H: Host>(self, net: &mut Net<'_, '_, H>, state: &mut JobState) -> bool {
+        if matches!(self, Go::Broken) {
+            net.stack.stats.count(Counter::DropRpcMalformed);
+            state.caller.channel.lost(net, Error::Protocol);
+            state.caller.silence.trouble = Some(Error::Protocol);
+        }
+        matches!(self, Go::On)
+    }
+}
+
+/// What has come.
+enum Turn {
+    /// Nothing for the operation.
+    Went(Go),
+    /// A whole record.
+    Whole,
+    /// As much of the front of a record as is wanted.
+    Front,
+    /// Data, perhaps.
+    Data(Key),
+}
+
+/// Looks at what has come; what is not for the operation is done with.
+#[inline(never)]
+fn turn<H: Host>(net: &mut Net<'_, '_, H>, state: &mut JobState, intake: &mut Intake) -> Turn {
+    let channel = &state.caller.channel;
+    let Some(key) = channel.connection().filter(|_| channel.is_stream()) else { return Turn::Went(Go::Wait) };
+    if intake.line != channel.number() {
+        intake.rewind(channel.number());
+    }
+    if intake.data.is_some() {
+        return Turn::Data(key);
+    }
+    if intake.skip {
+        return Turn::Went(skip(net, intake, key));
+    }
+    match intake.tape.pull(net, key, intake.want) {
+        Pulled::Little => Turn::Went(Go::Wait),
+        Pulled::Later => Turn::Went(Go::On),
+        Pulled::Broken => Turn::Went(Go::Broken),
+        Pulled::Front => Turn::Front,
+        // A reply to nobody: what else comes is not to be trusted.
+        Pulled::Whole if intake.tape.front().len() < 4 => Turn::Went(Go::Broken),
+        Pulled::Whole => Turn::Whole,
+    }
+}
+
+/// Takes the front of a reply that may be one to a READ.
 fn front<H: Host>(
     work: &mut impl Work<H>,
     net: &mut Net<'_, '_, H>,
     state: &mut JobState,
     intake: &mut Intake,
-    key: Key,
 ) -> Result<Go, Error> {
-    let pulled = intake.tape.pull(net, key, intake.want);
-    let whole = match pulled {
-        Pulled::Little => return Ok(Go::Wait),
-        Pulled::Later => return Ok(Go::On),
-        Pulled::Broken => return Ok(Go::Broken),
-        Pulled::Front => false,
-        Pulled::Whole => true,
-    };
-    let head = if whole { Head::Whole } else { work.head(state, intake.tape.front()) };
-    match head {
+    match work.head(state, intake.tape.front()) {
         Head::More if intake.want < ROOM => {
             // The usual header with attributes, then a word at a time.
             let usual = super::get::HEADER_WITH_ATTRIBUTES;
             intake.want = if intake.want < usual { usual } else { intake.want.saturating_add(4) };
         }
-        // A reply to nobody: what else comes is not to be trusted.
-        Head::Whole if whole && intake.tape.front().len() < 4 => return Ok(Go::Broken),
-        Head::Whole if whole => {
-            let bytes = intake.tape.front();
-            let incoming = Incoming { payload: bytes, len: bytes.len(), landed: None, meta: None };
-            let mut room = Room { net: net.again(), job: state };
-            let result = work.take(&mut room, &incoming);
-            intake.next();
-            result?;
-        }
-        Head::Whole if intake.want < ROOM => intake.want = ROOM,
-        // Longer than anything that was asked for.
-        Head::Whole | Head::More => return Err(Error::MessageSize),
+        Head::Whole | Head::More => return intake.gather(),
         Head::Skip => {
             net.stack.stats.count(Counter::DropRpcStale);
             intake.skip = true;

@@ -222,7 +222,7 @@ impl Channel {
             let mut result = Err(Error::InUse);
             for port in ports(net).chain([0]) {
                 let local = Endpoint { addr: Ipv4Addr::UNSPECIFIED, port };
-                result = net.tcp.connect(net.stack, local, to, options.clone());
+                result = net.tcp.connect(net.stack, local, to, options);
                 if result != Err(Error::InUse) {
                     break;
                 }

@@ -183,11 +183,10 @@ impl Pair {
     /// A connection from the first end to the second.
     pub fn open(&mut self, options: &Options) -> (Key, Key) {
         let at = |ip, port| Endpoint { addr: ip, port };
-        let listener =
-            self.ends[1].tcp.listen(at(Ipv4Addr::UNSPECIFIED, 7), 4, options.clone()).expect("a free listener");
+        let listener = self.ends[1].tcp.listen(at(Ipv4Addr::UNSPECIFIED, 7), 4, *options).expect("a free listener");
         let to = at(self.ends[1].us.ip, 7);
         let Node { tcp, stack, .. } = &mut self.ends[0];
-        let client = tcp.connect(stack, at(Ipv4Addr::UNSPECIFIED, 0), to, options.clone()).unwrap();
+        let client = tcp.connect(stack, at(Ipv4Addr::UNSPECIFIED, 0), to, *options).unwrap();
         let mut server = None;
         let opened = self.run(300_000, |p| {
             if server.is_none() {
