@@ -25,7 +25,7 @@ pub struct Pull<M> {
     /// Position of the next byte the reader wants.
     position: u64,
     reading: Option<Reading<M>>,
-    /// A block between here and the edge lay in a buffer that is gone.
+    /// A block between here and the edge lay in a buffer that is gone, or was passed over.
     torn: bool,
     /// So did the short last block, within which `position` lies: what is before that is not in the ring.
     tail_gone: bool,
@@ -63,8 +63,9 @@ impl<M: Memory> Pull<M> {
         !self.torn && position >= if self.tail_gone { self.position } else { begin }
     }
 
-    /// Puts the reader elsewhere; not during a read.
+    /// Puts the reader elsewhere; not during a read. What was passed over is not here.
     pub fn seek(&mut self, position: u64) {
+        self.torn |= !self.holds(position);
         self.position = position;
     }
 
