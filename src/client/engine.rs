@@ -6,13 +6,14 @@
 use super::dhcp;
 use super::dns::{Cached, Resolver};
 use super::expectations::Expectations;
+pub use super::found::{Found, Outcome, Received};
 use super::operation::{Cx, Datagram as ClientDatagram, Operation};
 use super::ops::{Client, Op, Ops, Surroundings, each_client};
 use crate::FAST;
 use crate::stack::icmp::{EchoReply, ErrorKind, IcmpError};
 use crate::stack::ingress::{Action, Hit, Ingress, Packet};
 use crate::stack::interface::NicId;
-use crate::stack::landing::{self, Flow, HEAD, KEPT_HEADER, Landed, Place, Verdict};
+use crate::stack::landing::{self, Flow, HEAD, KEPT_HEADER, Landed, Place, StagedDatagram, Verdict};
 use crate::stack::stats::Counter;
 use crate::stack::trail::Trail;
 use crate::stack::{Stack, StackMemory};
@@ -73,55 +74,6 @@ pub struct Shared<'a> {
     /// TFTP's.
     #[cfg(feature = "tftp")]
     pub tftp: super::tftp::Shared,
-}
-
-/// What a received frame means for the host.
-#[derive(Debug)]
-pub enum Received<'f> {
-    /// Nothing to tell.
-    Nothing,
-    /// A datagram for a socket's handler.
-    Datagram {
-        /// The socket.
-        socket: Key,
-        /// Where from and where to.
-        meta: Meta,
-        /// The payload, a part of the frame.
-        payload: &'f [u8],
-    },
-    /// A datagram for a socket's handler that came in fragments: see [`Engine::staged`]. To be ended by
-    /// [`Engine::release_staged`].
-    Staged {
-        /// The socket.
-        socket: Key,
-        /// Where from and where to.
-        meta: Meta,
-        /// Names the datagram.
-        index: usize,
-    },
-}
-
-/// What a received frame means for the host, and which raw hook wants to see it.
-#[derive(Debug)]
-pub struct Outcome<'f> {
-    /// What it means.
-    pub received: Received<'f>,
-    /// Who wants to see it.
-    pub hit: Option<Hit>,
-}
-
-/// What a frame of which nothing was known has turned out to be: handed up before it is followed, so that what made it out is
-/// no longer on the machine's stack.
-enum Found<'f> {
-    /// Dealt with, or dropped and counted; which raw hook wants to see it.
-    Done(Option<Hit>),
-    /// A datagram that has found its socket.
-    Arrived(Arrived<'f>),
-    /// A message that a DHCP client has heard, and the operation that waits for it.
-    #[cfg(feature = "dhcp")]
-    Heard(u8, dhcp::Heard, &'f [u8]),
-    /// A fragment.
-    Fragment(Verdict),
 }
 
 /// What operations are called with.
@@ -317,13 +269,22 @@ impl<'a, H: Host> Engine<'a, H> {
     /// Takes a received frame, and does what follows from it.
     #[inline]
     pub fn receive<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
-        let outcome = self.take(nic, frame, flags);
+        let mut found = Found::Nothing;
+        let (mut received, mut hit) = (Received::Nothing, None);
+        if self.take(nic, frame, flags, &mut found) {
+            self.lead(nic, frame, flags, &mut found);
+            match found {
+                Found::Told(told) => received = told,
+                Found::Hooked(hooked) => hit = Some(hooked),
+                _ => {}
+            }
+        }
         self.follow();
-        outcome
+        Outcome { received, hit }
     }
 
     /// Lets those act who were told something by a frame. Receiving marks and this sends, so that on the machine's stack the
-    /// one does not lie under the other; to be called after each [`Self::take`], before the next.
+    /// one does not lie under the other; to be called after each frame, before the next.
     #[inline]
     pub fn follow(&mut self) {
         if self.marked {
@@ -345,9 +306,10 @@ impl<'a, H: Host> Engine<'a, H> {
         self.ops.follow(&mut around);
     }
 
-    /// Takes a received frame.
+    /// Takes a received frame: all that is done with most. `true`: there is more to do, which is in `found`; then
+    /// [`Self::lead`] is to be called.
     #[inline]
-    pub fn take<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
+    pub fn take<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags, found: &mut Found<'f>) -> bool {
         if FAST
             && let Some(trail) = &self.trail
             && let Some(piece) = trail.take(self.trail_version(), nic, frame, flags)
@@ -356,36 +318,49 @@ impl<'a, H: Host> Engine<'a, H> {
             self.stack.stats.count(Counter::RxFragments);
             let verdict = self.stack.landing.more(&piece);
             if matches!(verdict, Verdict::Kept) {
-                return Outcome { received: Received::Nothing, hit: None };
+                return false;
             }
-            return Outcome { received: self.receive_verdict(verdict), hit: None };
+            self.receive_verdict(verdict, found);
+            return true;
         }
         if FAST
             && let Some(lane) = &self.lane
             && let Some(arrived) = lane.take(self.udp.version(&self.stack), nic, frame, flags)
         {
             self.stack.stats.count(Counter::RxFrames);
-            return Outcome { received: self.receive_arrived(&arrived), hit: None };
+            return self.receive_arrived(&arrived, found);
         }
         #[cfg(feature = "tcp")]
         if self.tcp.take(&mut self.stack, nic, frame, flags) {
-            return Outcome { received: Received::Nothing, hit: None };
+            return false;
         }
-        self.receive_new(nic, frame, flags)
+        *found = Found::New;
+        true
     }
 
-    /// The same for a frame of which nothing is known.
-    #[inline(never)]
-    fn receive_new<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Outcome<'f> {
-        match self.receive_any(nic, frame, flags) {
-            Found::Done(hit) => Outcome { received: Received::Nothing, hit },
-            Found::Arrived(arrived) => Outcome { received: self.receive_first(&arrived), hit: None },
+    /// Does with a frame what [`Self::take`] has left to do: what is for the host, and nothing else, is in `found` then.
+    #[inline]
+    pub fn lead<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags, found: &mut Found<'f>) {
+        if let Found::New = found {
+            self.receive_any(nic, frame, flags, found);
+        }
+        match found {
+            Found::Arrived(_) => self.receive_long(found),
             #[cfg(feature = "dhcp")]
-            Found::Heard(op, heard, message) => {
-                self.tell_heard(op, heard, message);
-                Outcome { received: Received::Nothing, hit: None }
+            Found::Dhcp(arrived) => {
+                self.hear_dhcp(arrived);
+                *found = Found::Nothing;
             }
-            Found::Fragment(verdict) => Outcome { received: self.receive_verdict(verdict), hit: None },
+            Found::Landed(index) => {
+                self.receive_landed(*index);
+                *found = Found::Nothing;
+            }
+            Found::Staged(index) => {
+                let index = *index;
+                *found = Found::Nothing;
+                self.receive_staged(index, found);
+            }
+            Found::Nothing | Found::Told(_) | Found::Hooked(_) | Found::New => {}
         }
     }
 
@@ -396,26 +371,28 @@ impl<'a, H: Host> Engine<'a, H> {
 
     /// Finds out what a frame is.
     #[inline(never)]
-    fn receive_any<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Found<'f> {
+    fn receive_any<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags, found: &mut Found<'f>) {
+        *found = Found::Nothing;
         match self.stack.receive(nic, frame, flags) {
-            Ingress::Done => Found::Done(None),
-            Ingress::Hooked(hit) => Found::Done(Some(hit)),
-            Ingress::Packet(packet) if packet.ip.is_fragment() => Found::Fragment(self.receive_fragment(&packet)),
-            Ingress::Packet(packet) => self.receive_whole(&packet),
+            Ingress::Done => {}
+            Ingress::Hooked(hit) => *found = Found::Hooked(hit),
+            Ingress::Packet(packet) if packet.ip.is_fragment() => self.receive_fragment(&packet, found),
+            Ingress::Packet(packet) => self.receive_whole(&packet, found),
         }
     }
 
-    /// Leads a whole packet to its protocol.
+    /// Leads a whole packet to its protocol. `found` is [`Found::Nothing`] before.
     #[inline]
-    fn receive_whole<'f>(&mut self, packet: &Packet<'f>) -> Found<'f> {
+    fn receive_whole<'f>(&mut self, packet: &Packet<'f>, found: &mut Found<'f>) {
         match packet.protocol {
-            Protocol::UDP => self.receive_udp(packet),
+            Protocol::UDP => self.receive_udp(packet, found),
             #[cfg(feature = "tcp")]
-            Protocol::TCP => {
-                self.tcp.receive(&mut self.stack, packet);
-                Found::Done(None)
+            Protocol::TCP => self.tcp.receive(&mut self.stack, packet),
+            _ => {
+                if let Some(hit) = self.receive_control(packet) {
+                    *found = Found::Hooked(hit);
+                }
             }
-            _ => Found::Done(self.receive_control(packet)),
         }
     }
 
@@ -435,77 +412,83 @@ impl<'a, H: Host> Engine<'a, H> {
     }
 
     #[inline(never)]
-    fn receive_udp<'f>(&mut self, packet: &Packet<'f>) -> Found<'f> {
+    fn receive_udp<'f>(&mut self, packet: &Packet<'f>, found: &mut Found<'f>) {
         let Ok(datagram) = Datagram::parse(packet.payload) else {
-            self.stack.stats.count(Counter::DropUdpMalformed);
-            return Found::Done(None);
+            return self.stack.stats.count(Counter::DropUdpMalformed);
         };
         #[cfg(feature = "dhcp")]
         if datagram.destination_port() == crate::wire::dhcp::CLIENT_PORT && self.is_dhcp_active(packet.nic) {
-            return self
-                .hear_dhcp(packet, &datagram)
-                .map_or(Found::Done(None), |(op, heard)| Found::Heard(op, heard, datagram.payload()));
+            let no_socket = Key { index: 0, generation: 0 };
+            *found = Found::Dhcp(Arrived::of(packet, &datagram, no_socket, Owner::Queue));
+            return;
         }
-        let (socket, owner) = match self.udp.target(packet, &datagram) {
-            Target::Socket(key, owner) => (key, owner),
-            Target::WrongPeer => {
-                self.stack.stats.count(Counter::DropUdpPeer);
-                return Found::Done(None);
+        match self.udp.target(packet, &datagram) {
+            Target::Socket(socket, owner) => {
+                *found = Found::Arrived(Arrived::of(packet, &datagram, socket, owner));
+                // What a DHCP client takes while it is at work, no socket gets.
+                if FAST
+                    && let Found::Arrived(arrived) = found
+                    && arrived.port != crate::wire::dhcp::CLIENT_PORT
+                    && let Some(interface) = self.stack.interface(packet.nic)
+                {
+                    Lane::note(&mut self.lane, interface, packet.frame, arrived, self.udp.version(&self.stack));
+                }
             }
-            Target::None => {
-                self.receive_unclaimed(packet, &datagram);
-                return Found::Done(None);
-            }
-        };
-        let arrived = Arrived::of(packet, &datagram, socket, owner);
-        // What a DHCP client takes while it is at work, no socket gets.
-        if FAST
-            && arrived.port != crate::wire::dhcp::CLIENT_PORT
-            && let Some(interface) = self.stack.interface(packet.nic)
-        {
-            self.lane = Lane::of(interface, packet.frame, &arrived, self.udp.version(&self.stack));
+            Target::WrongPeer => self.stack.stats.count(Counter::DropUdpPeer),
+            Target::None => self.receive_unclaimed(packet, &datagram),
         }
-        Found::Arrived(arrived)
     }
 
-    /// A datagram that has found its socket, the first of its flow or reassembled: the short way, whose frame would lie above the
-    /// long one's, is not tried.
-    #[inline(never)]
-    fn receive_first<'f>(&mut self, arrived: &Arrived<'f>) -> Received<'f> {
+    /// A datagram that has found its socket, the first of its flow or an unusual one.
+    #[inline]
+    fn receive_long(&mut self, found: &mut Found<'_>) {
+        let Found::Arrived(arrived) = found else { return };
         match arrived.owner {
             Owner::Client(op) => {
                 self.receive_unusual(op, arrived);
-                Received::Nothing
+                *found = Found::Nothing;
             }
-            _ => self.receive_for_host(arrived),
+            _ => self.receive_first_for_host(found),
         }
     }
 
-    /// A datagram that has found its socket.
+    #[inline(never)]
+    fn receive_first_for_host(&mut self, found: &mut Found<'_>) {
+        let Found::Arrived(arrived) = *found else { return };
+        *found = Found::Nothing;
+        self.receive_for_host(&arrived, found);
+    }
+
+    /// A datagram that has found its socket by its lane. `true`: there is more to do, which is in `found`.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     #[cfg_attr(not(target_pointer_width = "32"), inline)]
-    fn receive_arrived<'f>(&mut self, arrived: &Arrived<'f>) -> Received<'f> {
+    fn receive_arrived<'f>(&mut self, arrived: &Arrived<'f>, found: &mut Found<'f>) -> bool {
         if let Owner::Client(op) = arrived.owner {
-            self.receive_for_client(op, arrived);
-            return Received::Nothing;
+            let mut around = around!(self);
+            if self.ops.usual(op, &mut around, arrived) {
+                return false;
+            }
+            *found = Found::Arrived(*arrived);
+            return true;
         }
-        self.receive_for_host(arrived)
+        self.receive_for_host(arrived, found)
     }
 
     #[inline]
-    fn receive_for_host<'f>(&mut self, arrived: &Arrived<'f>) -> Received<'f> {
+    fn receive_for_host<'f>(&mut self, arrived: &Arrived<'f>, found: &mut Found<'f>) -> bool {
         let Arrived { socket, meta, payload, .. } = *arrived;
         if !arrived.holds() {
             self.stack.stats.count(Counter::DropUdpChecksum);
-            return Received::Nothing;
+            return false;
         }
         if arrived.owner == Owner::Handler {
-            return Received::Datagram { socket, meta, payload };
+            *found = Found::Told(Received::Datagram { socket, meta, payload });
+            return true;
         }
         if !self.udp.enqueue(socket, meta, payload) {
             self.stack.stats.count(Counter::DropUdpQueue);
         }
-        Received::Nothing
+        false
     }
 
     #[cfg(not(feature = "dhcp"))]
@@ -549,24 +532,14 @@ impl<'a, H: Host> Engine<'a, H> {
         self.stack.send_unreachable(packet, Unreachable::PORT);
     }
 
-    /// A datagram for an operation: to its place if it has one, then to its client.
-    #[inline]
-    fn receive_for_client(&mut self, op: u8, arrived: &Arrived<'_>) {
-        let mut around = around!(self);
-        if FAST && self.ops.usual(op, &mut around, arrived) {
-            return;
-        }
-        self.receive_unusual(op, arrived);
-    }
-
-    /// The same, the long way.
+    /// A datagram for an operation, the long way: to its place if it has one, then to its client.
     #[inline(never)]
     fn receive_unusual(&mut self, op: u8, arrived: &Arrived<'_>) {
         let Arrived { socket, meta, payload, .. } = *arrived;
         let flow = Flow { src: meta.src.addr, src_port: meta.src.port, dst_port: arrived.port };
         let head = payload.get(..HEAD).unwrap_or(payload);
         let place: Place<H::Memory> = match self.ops.at(op) {
-            Some(o) => each_client!(&o.client, c => Operation::<H>::place(c, &self.shared, &flow, head, payload.len())),
+            Some(o) => o.client.place(&self.shared, &flow, head, payload.len()),
             None => Place::NotMine,
         };
         let landed: Option<Landed> = match place {
@@ -598,7 +571,7 @@ impl<'a, H: Host> Engine<'a, H> {
 
     /// A fragment: to its place, or to a staging buffer.
     #[inline(never)]
-    fn receive_fragment(&mut self, packet: &Packet<'_>) -> Verdict {
+    fn receive_fragment(&mut self, packet: &Packet<'_>, found: &mut Found<'_>) {
         self.stack.stats.count(Counter::RxFragments);
         let dhcp = self.is_dhcp_active(packet.nic);
         let expectations = Expectations { ops: &self.ops, udp: &self.udp, shared: &self.shared, dhcp };
@@ -612,19 +585,20 @@ impl<'a, H: Host> Engine<'a, H> {
                 Trail::note(&mut self.trail, interface, packet, self.stack.landing.last, version);
             }
         }
-        verdict
+        self.receive_verdict(verdict, found);
     }
 
-    /// Does what the fate of a fragment calls for.
-    #[inline(never)]
-    fn receive_verdict<'f>(&mut self, verdict: Verdict) -> Received<'f> {
-        match verdict {
-            Verdict::Kept => {}
-            Verdict::Dropped(counter) => self.stack.stats.count(counter),
-            Verdict::Landed(index) => self.receive_landed(index),
-            Verdict::Staged(index) => return self.receive_staged(index),
-        }
-        Received::Nothing
+    /// Says what the fate of a fragment calls for.
+    fn receive_verdict(&mut self, verdict: Verdict, found: &mut Found<'_>) {
+        *found = match verdict {
+            Verdict::Kept => Found::Nothing,
+            Verdict::Dropped(counter) => {
+                self.stack.stats.count(counter);
+                Found::Nothing
+            }
+            Verdict::Landed(index) => Found::Landed(index),
+            Verdict::Staged(index) => Found::Staged(index),
+        };
     }
 
     #[inline(never)]
@@ -644,36 +618,34 @@ impl<'a, H: Host> Engine<'a, H> {
         self.tell(op, |client, cx| client.datagram(cx, &given));
     }
 
+    /// What is in a staging buffer: to whom it is for. What the host is to be told stays until [`Self::release_staged`].
     #[inline(never)]
-    fn receive_staged<'f>(&mut self, index: usize) -> Received<'f> {
+    fn receive_staged(&mut self, index: usize, told: &mut Found<'_>) {
         self.stack.stats.count(Counter::Reassembled);
         let own_mac = self.stack.landing.nic_of(index).and_then(|nic| self.stack.interface(nic)).map(|i| i.mac);
-        let Some(staged) = self.stack.landing.take_staged(index, own_mac.unwrap_or(Address::ZERO)) else {
-            return Received::Nothing;
-        };
-        let flags = if staged.sum_ok { RxFlags::L4_SUM_OK } else { RxFlags::empty() };
-        let received = match self.receive_reassembled(staged.nic, staged.frame(), flags) {
-            Found::Arrived(arrived) => self.receive_first(&arrived),
+        let staged = self.stack.landing.take_staged(index, own_mac.unwrap_or(Address::ZERO));
+        let Some(staged) = staged else { return };
+        let mut found = Found::Nothing;
+        self.receive_reassembled(&staged, &mut found);
+        match &found {
+            Found::Arrived(_) => self.receive_long(&mut found),
             #[cfg(feature = "dhcp")]
-            Found::Heard(op, heard, message) => {
-                self.tell_heard(op, heard, message);
-                Received::Nothing
-            }
-            Found::Done(_) | Found::Fragment(_) => Received::Nothing,
-        };
-        let (received, pinned) = match received {
-            Received::Datagram { socket, meta, .. } => (Received::Staged { socket, meta, index }, true),
-            _ => (Received::Nothing, false),
-        };
+            Found::Dhcp(arrived) => self.hear_dhcp(arrived),
+            _ => {}
+        }
+        let mut pinned = false;
+        if let Found::Told(Received::Datagram { socket, meta, .. }) = found {
+            *told = Found::Told(Received::Staged { socket, meta, index });
+            pinned = true;
+        }
         self.stack.landing.return_staged(staged, pinned);
-        received
     }
 
     #[inline(never)]
-    fn receive_reassembled<'f>(&mut self, nic: NicId, frame: &'f [u8], flags: RxFlags) -> Found<'f> {
-        match self.stack.receive_reassembled(nic, frame, flags) {
-            Ingress::Packet(packet) => self.receive_whole(&packet),
-            Ingress::Done | Ingress::Hooked(_) => Found::Done(None),
+    fn receive_reassembled<'f>(&mut self, staged: &'f StagedDatagram<'_>, found: &mut Found<'f>) {
+        let flags = if staged.sum_ok { RxFlags::L4_SUM_OK } else { RxFlags::empty() };
+        if let Some(packet) = &self.stack.receive_reassembled(staged.nic, staged.frame(), flags) {
+            self.receive_whole(packet, found);
         }
     }
 

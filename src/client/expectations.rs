@@ -28,9 +28,7 @@ impl<H: Host> Expect for Expectations<'_, '_, H> {
             return (if dhcp || self.udp.is_bound(flow.dst_port) { Place::Stage } else { Place::NotMine }, 0);
         };
         let place = match self.ops.at(op) {
-            Some(o) if o.is_running() => {
-                each_client!(&o.client, c => Operation::<H>::place(c, self.shared, flow, head, len))
-            }
+            Some(o) if o.is_running() => o.client.place(self.shared, flow, head, len),
             _ => Place::NotMine,
         };
         (place, op)

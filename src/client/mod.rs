@@ -19,6 +19,7 @@ pub mod engine;
 mod expectations;
 #[cfg(feature = "file")]
 pub mod file;
+pub mod found;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "nfs")]

@@ -5,6 +5,7 @@ use super::engine::Shared;
 use super::operation::{Cx, Datagram, Detail, Operation, Progress, Step};
 use crate::stack::Stack;
 use crate::stack::icmp::IcmpError;
+use crate::stack::landing::{Flow, Place};
 use crate::storage::error::{Error, Result};
 use crate::storage::host::Host;
 use crate::storage::slots::{Key, Slot, Slots};
@@ -106,6 +107,13 @@ pub(super) use each_client;
 
 // On small machines out of line: one copy for all that call, and no frame of these is to lie under a poll.
 impl<H: Host> Client<H> {
+    /// See [`Operation::place`].
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    pub fn place(&self, shared: &Shared<'_>, flow: &Flow, head: &[u8], len: usize) -> Place<H::Memory> {
+        each_client!(self, c => Operation::<H>::place(c, shared, flow, head, len))
+    }
+
     /// See [`Operation::datagram`].
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     #[cfg_attr(not(target_pointer_width = "32"), inline)]
@@ -395,7 +403,27 @@ impl<'a, H: Host> Ops<'a, H> {
         if self.agenda.due { Instant::ZERO } else { self.agenda.next }
     }
 
+    /// Calls `handler` on the operation in slot `index` if it runs, and notes whether that has moved it on.
+    #[inline]
+    fn give<R>(
+        &mut self,
+        index: u8,
+        around: &mut Surroundings<'_, 'a, H>,
+        handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R,
+    ) -> Option<(R, &mut Op<H>)> {
+        let Ops { slots, agenda } = self;
+        let op = running(slots, index)?;
+        let before = op.wants_progress.then_some(op.progress);
+        let result = handler(&mut op.client, &mut around.cx(index, &mut op.progress, &mut op.detail));
+        if before.is_some_and(|before| before != op.progress) {
+            op.progress_news = true;
+            agenda.news = true;
+        }
+        Some((result, op))
+    }
+
     /// Calls `handler` on the operation in slot `index` if it runs, then polls it. `None` if it does not run.
+    #[cfg(any(feature = "file", feature = "nfs", feature = "http"))]
     #[inline]
     pub fn call<R>(
         &mut self,
@@ -403,20 +431,19 @@ impl<'a, H: Host> Ops<'a, H> {
         around: &mut Surroundings<'_, 'a, H>,
         handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R,
     ) -> Option<R> {
-        let Ops { slots, agenda } = self;
-        let op = running(slots, index)?;
-        let before = op.wants_progress.then_some(op.progress);
-        let mut cx = around.cx(index, &mut op.progress, &mut op.detail);
-        let result = handler(&mut op.client, &mut cx);
-        let step = Op::poll_client(&mut op.client, &mut cx);
-        op.conclude(agenda, index, around, &step, &before);
+        let (result, _) = self.give(index, around, handler)?;
+        self.poll(index, around);
         Some(result)
     }
 
     /// Polls the operation in slot `index` if it runs.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub fn poll(&mut self, index: u8, around: &mut Surroundings<'_, 'a, H>) {
-        self.call(index, around, |_, _| ());
+        let Ops { slots, agenda } = self;
+        let Some(op) = running(slots, index) else { return };
+        let before = op.wants_progress.then_some(op.progress);
+        let step = Op::poll_client(&mut op.client, &mut around.cx(index, &mut op.progress, &mut op.detail));
+        op.conclude(agenda, index, around, &step, &before);
     }
 
     /// Calls `handler` on the operation in slot `index` if it runs, which is then polled by [`Self::follow`]. `None` if it
@@ -428,14 +455,7 @@ impl<'a, H: Host> Ops<'a, H> {
         around: &mut Surroundings<'_, 'a, H>,
         handler: impl FnOnce(&mut Client<H>, &mut Cx<'_, 'a, H>) -> R,
     ) -> Option<R> {
-        let Ops { slots, agenda } = self;
-        let op = running(slots, index)?;
-        let before = op.wants_progress.then_some(op.progress);
-        let result = handler(&mut op.client, &mut around.cx(index, &mut op.progress, &mut op.detail));
-        if before.is_some_and(|before| before != op.progress) {
-            op.progress_news = true;
-            agenda.news = true;
-        }
+        let (result, op) = self.give(index, around, handler)?;
         op.told = true;
         Some(result)
     }

@@ -13,10 +13,11 @@ use super::results::{LACE_EAGAIN, LACE_EBADF, LACE_EINVAL, LACE_EIO, LACE_EMFILE
 use super::structs::{Sized32, init, read};
 use crate::stack::egress::MAX_BODY;
 use crate::stack::interface::{Interface, NicId};
-use crate::storage::host::{HostError, Nic, NicCaps, SendError, Span, Token};
+use crate::storage::host::{HostError, Nic, NicCaps, Pieces, SendError, Span, Token};
 use crate::storage::time::Instant;
 use crate::wire::ethernet::Address;
 use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
 use core::ops::Range;
 
 /// Names a NIC: positive. 0 where any NIC will do.
@@ -182,20 +183,24 @@ impl Nic for CNic {
         NicCaps::from_bits_truncate(self.calls.caps)
     }
 
-    fn send(&mut self, spans: &[Span<'_, Region>], token: Token) -> Result<(), SendError> {
-        let none = lace_span { data: core::ptr::null(), len: 0, reserved: 0 };
-        let mut out = [none; MAX_BODY + 2];
-        for (to, span) in out.iter_mut().zip(spans) {
+    fn send(&mut self, pieces: &Pieces<'_, Region>, token: Token) -> Result<(), SendError> {
+        let mut out = [const { MaybeUninit::<lace_span>::uninit() }; MAX_BODY + 2];
+        let mut count = 0;
+        pieces.each(|span| {
             let (data, len) = match span {
                 Span::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
-                Span::Memory { memory, at, len } => (memory.as_ptr().wrapping_add(*at).cast_const(), *len),
+                Span::Memory { memory, at, len } => (memory.as_ptr().wrapping_add(at).cast_const(), len),
             };
-            *to = lace_span { data: data.cast(), len: len as u32, reserved: 0 };
+            if let Some(to) = out.get_mut(count) {
+                to.write(lace_span { data: data.cast(), len: len as u32, reserved: 0 });
+            }
+            count += 1;
+        });
+        if count > out.len() {
+            return Err(SendError::Failed(HostError(LACE_EINVAL)));
         }
-        match out.get(..spans.len()) {
-            Some(spans) => self.give(spans, token),
-            None => Err(SendError::Failed(HostError(LACE_EINVAL))),
-        }
+        // SAFETY: so many were written.
+        self.give(unsafe { core::slice::from_raw_parts(out.as_ptr().cast(), count) }, token)
     }
 
     fn has_tx_buffer(&self) -> bool {

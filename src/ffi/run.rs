@@ -11,7 +11,7 @@ use super::op::Notify;
 use super::region::overlaps;
 use super::results::{LACE_EBADF, LACE_ECANCELED, LACE_EINTR, LACE_OK, code};
 use super::udp::{Handler, lace_datagram, lace_udp_handler};
-use crate::client::engine::{Outcome, Received};
+use crate::client::engine::{Found, Received};
 use crate::client::operation::Step;
 #[cfg(feature = "tcp")]
 use crate::client::ops::Client;
@@ -53,16 +53,11 @@ struct Told {
     nic: NicId,
     start: *const u8,
     len: usize,
-    outcome: Outcome<'static>,
+    found: Found<'static>,
 }
 
 impl Told {
-    const NOTHING: Told = Told {
-        nic: NicId(0),
-        start: core::ptr::null(),
-        len: 0,
-        outcome: Outcome { received: Received::Nothing, hit: None },
-    };
+    const NOTHING: Told = Told { nic: NicId(0), start: core::ptr::null(), len: 0, found: Found::Nothing };
 
     /// Makes the upcalls. Out of line: what is told has a large frame on the machine's stack, and is not to lie above what
     /// takes frames.
@@ -123,7 +118,14 @@ impl Core {
     /// in `told`.
     ///
     /// [`Engine::follow`]: crate::client::engine::Engine::follow
+    #[inline(always)] // As it is the next two.
     fn take(&mut self, net: &lace_stack, nic: NicId, frame: &lace_frame, told: &mut Told) -> bool {
+        self.take_usual(net, nic, frame, told) && self.lead(frame, told)
+    }
+
+    /// Does what the usual frame needs. `true`: there is more to do with this one.
+    #[inline(never)]
+    fn take_usual(&mut self, net: &lace_stack, nic: NicId, frame: &lace_frame, told: &mut Told) -> bool {
         let (start, len) = (frame.data.cast::<u8>(), frame.len as usize);
         let at = start.addr();
         let end = at.saturating_add(len);
@@ -144,25 +146,33 @@ impl Core {
         }
         // SAFETY: the driver lends `len` bytes until they are released, and leaves them unchanged until then.
         let bytes = unsafe { core::slice::from_raw_parts(start, len) };
-        let outcome = self.engine.take(nic, bytes, RxFlags::from_bits_truncate(frame.flags));
-        if matches!(outcome.received, Received::Nothing) && outcome.hit.is_none() {
+        if !self.engine.take(nic, bytes, RxFlags::from_bits_truncate(frame.flags), &mut told.found) {
             return false;
         }
-        *told = Told { nic, start, len, outcome };
+        (told.nic, told.start, told.len) = (nic, start, len);
         true
+    }
+
+    /// Does the rest. Apart, so that the frame of what every frame needs does not lie on the machine's stack under this.
+    #[inline(never)]
+    fn lead(&mut self, frame: &lace_frame, told: &mut Told) -> bool {
+        // SAFETY: as in `take_usual`, which has looked at it.
+        let bytes = unsafe { core::slice::from_raw_parts(told.start, told.len) };
+        self.engine.lead(told.nic, bytes, RxFlags::from_bits_truncate(frame.flags), &mut told.found);
+        !matches!(told.found, Found::Nothing)
     }
 
     /// Works out whom to tell what of a frame.
     #[inline(never)]
     fn deliver(&self, net: &lace_stack, told: &Told, delivery: &mut Delivery) {
-        let Told { nic, start, len, outcome } = told;
+        let Told { nic, start, len, found } = told;
         let (nic, frame) = (*nic, (*start, *len));
-        match &outcome.received {
-            Received::Datagram { socket, meta, payload } => {
+        match found {
+            Found::Told(Received::Datagram { socket, meta, payload }) => {
                 let offset = payload.as_ptr().addr().wrapping_sub(frame.0.addr());
                 self.deliver_datagram(net, *socket, meta, frame, (offset, payload.len()), delivery);
             }
-            Received::Staged { socket, meta, index } => {
+            Found::Told(Received::Staged { socket, meta, index }) => {
                 delivery.staged = Some(*index);
                 if let Some(frame) = self.engine.staged(*index) {
                     let offset = HEADROOM + crate::wire::udp::HEADER_LEN;
@@ -170,14 +180,15 @@ impl Core {
                     self.deliver_datagram(net, *socket, meta, (frame.as_ptr(), frame.len()), payload, delivery);
                 }
             }
-            Received::Nothing => {}
-        }
-        if let Some(hit) = outcome.hit
-            && let Some(handler) = self.hooks.get(hit.hook)
-            && let Some(entry) = net.hooks.entries.get(hit.hook)
-        {
-            let packet = lace_packet::of(entry.handle(), handle_of(net, nic), frame, (hit.at, hit.len));
-            delivery.hook = Some((*handler, packet));
+            Found::Hooked(hit) => {
+                if let Some(handler) = self.hooks.get(hit.hook)
+                    && let Some(entry) = net.hooks.entries.get(hit.hook)
+                {
+                    let packet = lace_packet::of(entry.handle(), handle_of(net, nic), frame, (hit.at, hit.len));
+                    delivery.hook = Some((*handler, packet));
+                }
+            }
+            _ => {}
         }
     }
 

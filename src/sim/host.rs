@@ -2,8 +2,8 @@
 
 use crate::storage::checksum::Sum;
 use crate::storage::host::{
-    Host, HostError, LeasePart, LeaseStore, LogEvent, Memory, Nic, NicCaps, OutOfBounds, Pager, Reader, SendError,
-    Span, Token, Writer,
+    Host, HostError, LeasePart, LeaseStore, LogEvent, Memory, Nic, NicCaps, OutOfBounds, Pager, Pieces, Reader,
+    SendError, Span, Token, Writer,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -258,15 +258,17 @@ impl Nic for SimNic {
         self.state.borrow().caps
     }
 
-    fn send(&mut self, spans: &[Span<'_, SimMemory>], token: Token) -> Result<(), SendError> {
-        assert!(spans.len() == 1 || self.caps().contains(NicCaps::GATHER));
+    fn send(&mut self, pieces: &Pieces<'_, SimMemory>, token: Token) -> Result<(), SendError> {
         let mut frame = Vec::new();
-        for span in spans {
+        let mut count = 0;
+        pieces.each(|span| {
+            count += 1;
             match span {
                 Span::Bytes(bytes) => frame.extend_from_slice(bytes),
-                Span::Memory { memory, at, len } => frame.extend_from_slice(&memory.to_vec()[*at..*at + *len]),
+                Span::Memory { memory, at, len } => frame.extend_from_slice(&memory.to_vec()[at..at + len]),
             }
-        }
+        });
+        assert!(count == 1 || self.caps().contains(NicCaps::GATHER));
         self.accept(frame, token)
     }
 

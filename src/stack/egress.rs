@@ -9,7 +9,7 @@ use super::interface::{Interface, NicId};
 use super::neighbour::Lookup;
 use super::stats::{Counter, Stats};
 use crate::storage::checksum::Sum;
-use crate::storage::host::{Host, HostError, Memory, Nic, NicCaps, SendError, Span, Token};
+use crate::storage::host::{Host, HostError, Memory, Nic, NicCaps, Pieces, SendError, Span, Token};
 use crate::wire::ethernet::{self, Address, EtherType, MIN_FRAME_LEN, TAGGED_HEADER_LEN, Tag};
 use crate::wire::ipv4::{self, Protocol};
 use core::net::Ipv4Addr;
@@ -701,9 +701,8 @@ pub(super) fn copy_out<N: Nic>(
     let (slot, token) = frames.claim(nic, Token(0)).ok_or(TxError::Busy)?;
     let sent = match slot.get_mut(..total) {
         None => Err(TxError::TooBig(0)),
-        Some(out) => {
-            fill_padded(out, len, fill).and_then(|()| iface.nic.send(&[Span::Bytes(out)], token).map_err(TxError::from))
-        }
+        Some(out) => fill_padded(out, len, fill)
+            .and_then(|()| iface.nic.send(&Pieces::new(out, &[]), token).map_err(TxError::from)),
     };
     if !asynchronous || sent.is_err() {
         frames.done(token);

@@ -181,13 +181,19 @@ impl<'a, H: Host> Stack<'a, H> {
         Ingress::Hooked(Hit { hook, at, len: payload.len() })
     }
 
-    /// Takes a packet put together from fragments, with its rebuilt headers.
-    pub fn receive_reassembled<'f>(&mut self, nic: NicId, bytes: &'f [u8], flags: RxFlags) -> Ingress<'f> {
+    /// Takes a packet put together from fragments, with its rebuilt headers; `None`: dropped and counted.
+    #[inline(never)]
+    pub fn receive_reassembled<'f>(&mut self, nic: NicId, bytes: &'f [u8], flags: RxFlags) -> Option<Packet<'f>> {
         let parsed = Frame::parse(bytes).and_then(|frame| ipv4::Packet::parse(frame.payload()));
-        let Ok(ip) = parsed else { return self.drop_frame(Counter::DropIpMalformed) };
-        let cast = self.interface(nic).and_then(|i| i.cast(ip.destination()));
-        let Some(cast) = cast else { return self.drop_frame(Counter::DropIpNotOurs) };
-        Ingress::Packet(Packet {
+        let Ok(ip) = parsed else {
+            self.stats.count(Counter::DropIpMalformed);
+            return None;
+        };
+        let Some(cast) = self.interface(nic).and_then(|i| i.cast(ip.destination())) else {
+            self.stats.count(Counter::DropIpNotOurs);
+            return None;
+        };
+        Some(Packet {
             nic,
             cast,
             src: ip.source(),

@@ -154,6 +154,49 @@ impl<M> Clone for Span<'_, M> {
 
 impl<M> Copy for Span<'_, M> {}
 
+/// A frame to send, in the pieces it is made of; a NIC puts them together. An array of them would have to be made, on the way
+/// of every frame, above what the NIC makes of it.
+#[derive(Debug)]
+pub struct Pieces<'p, M> {
+    /// What comes first: all headers, or the whole frame.
+    pub head: &'p [u8],
+    /// What follows.
+    pub body: &'p [Span<'p, M>],
+    /// Where copies of the body's [`Span::Bytes`] lie one behind the other, which are to be sent in place of them.
+    pub copies: Option<&'p [u8]>,
+    /// Zeros behind it.
+    pub padding: &'p [u8],
+}
+
+impl<'p, M> Pieces<'p, M> {
+    /// A frame of `head` and `body`.
+    #[inline]
+    pub fn new(head: &'p [u8], body: &'p [Span<'p, M>]) -> Self {
+        Pieces { head, body, copies: None, padding: &[] }
+    }
+
+    /// Calls `each` on one piece after the other.
+    #[inline]
+    pub fn each(&self, mut each: impl FnMut(Span<'p, M>)) {
+        let mut body = self.body.iter();
+        let (mut copies, mut padding) = (self.copies, self.padding);
+        let mut span = Span::Bytes(self.head);
+        loop {
+            each(span);
+            span = match (body.next(), &mut copies) {
+                (Some(Span::Bytes(bytes)), Some(rest)) => {
+                    let (copy, behind) = rest.split_at_checked(bytes.len()).unwrap_or((rest, &[]));
+                    *rest = behind;
+                    Span::Bytes(copy)
+                }
+                (Some(span), _) => *span,
+                (None, _) if !padding.is_empty() => Span::Bytes(core::mem::take(&mut padding)),
+                (None, _) => break,
+            };
+        }
+    }
+}
+
 /// Names a frame given to an asynchronous NIC until it is done with it; 0 where nothing waits for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Token(pub u32);
@@ -173,8 +216,8 @@ pub trait Nic {
     type Memory: Memory;
     /// What the NIC can do; constant over its life.
     fn caps(&self) -> NicCaps;
-    /// Sends one frame made of `spans`: one span unless [`NicCaps::GATHER`].
-    fn send(&mut self, spans: &[Span<'_, Self::Memory>], token: Token) -> Result<(), SendError>;
+    /// Sends one frame made of `pieces`: of a head alone unless [`NicCaps::GATHER`].
+    fn send(&mut self, pieces: &Pieces<'_, Self::Memory>, token: Token) -> Result<(), SendError>;
     /// Whether the NIC lends its own transmit buffers.
     fn has_tx_buffer(&self) -> bool;
     /// Lends a buffer of exactly `len` bytes for one frame, until `send_buffer`. `None`: no room now.

@@ -67,19 +67,24 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// The lane of the flow of a datagram that came whole, in one frame, and has found its socket. `None` where headers
+    /// Notes in `lane` the flow of a datagram that came whole, in one frame, and has found its socket; none where headers
     /// are not the usual ones.
     #[inline(never)]
-    pub fn of<N: Nic>(interface: &Interface<N>, frame: &[u8], arrived: &Arrived<'_>, version: u32) -> Option<Lane> {
-        let front = Front::of(interface, arrived.meta.nic, frame, version)?;
-        Some(Lane {
+    pub fn note<N: Nic>(
+        lane: &mut Option<Lane>,
+        interface: &Interface<N>,
+        frame: &[u8],
+        arrived: &Arrived<'_>,
+        version: u32,
+    ) {
+        *lane = Front::of(interface, arrived.meta.nic, frame, version).map(|front| Lane {
             front,
             pseudo: front.pseudo(),
             socket: arrived.socket,
             owner: arrived.owner,
             meta: arrived.meta,
             port: arrived.port,
-        })
+        });
     }
 
     /// The datagram in `frame`, if it is one of this flow and nothing is odd about it; what is, is looked at the long

@@ -3,7 +3,7 @@
 use crate::nic::Line;
 use crate::region::Region;
 use bootlace::sim::host::{SimLease, SimReader, SimWriter};
-use bootlace::storage::host::{Host, HostError, LogEvent, Nic, NicCaps, Pager, SendError, Span, Token};
+use bootlace::storage::host::{Host, HostError, LogEvent, Nic, NicCaps, Pager, Pieces, SendError, Span, Token};
 use core::ptr::NonNull;
 
 /// The NIC's sending side. It is told where the line is before anything is sent.
@@ -37,7 +37,7 @@ impl Port {
 
 /// The bytes of a span.
 #[inline]
-fn piece<'s>(span: &'s Span<'_, Region>) -> Result<&'s [u8], SendError> {
+fn piece<'s>(span: &Span<'s, Region>) -> Result<&'s [u8], SendError> {
     match span {
         Span::Bytes(bytes) => Ok(bytes),
         Span::Memory { memory, at, len } => memory.bytes(*at, *len).map_err(|_| SendError::Failed(HostError(-14))),
@@ -52,16 +52,17 @@ impl Nic for Port {
     }
 
     #[inline]
-    fn send(&mut self, spans: &[Span<'_, Region>], _: Token) -> Result<(), SendError> {
+    fn send(&mut self, pieces: &Pieces<'_, Region>, _: Token) -> Result<(), SendError> {
         let summed = !self.caps.contains(NicCaps::TX_L4_SUM);
-        let [Span::Bytes(head), rest @ ..] = spans else { return Err(SendError::Failed(HostError(-22))) };
         // Where each span is and how long, as a device is told.
-        let mut len = head.len();
-        for span in rest {
-            len += piece(span)?.len();
-        }
-        let frame = || spans.iter().flat_map(|span| piece(span).unwrap_or(&[])).copied().collect();
-        self.line()?.send_spans(head, len, summed, frame);
+        let mut len = Ok(0);
+        pieces.each(|span| len = len.and_then(|before| Ok(before + piece(&span)?.len())));
+        let frame = || {
+            let mut bytes = Vec::new();
+            pieces.each(|span| bytes.extend_from_slice(piece(&span).unwrap_or(&[])));
+            bytes
+        };
+        self.line()?.send_spans(pieces.head, len?, summed, frame);
         Ok(())
     }
 

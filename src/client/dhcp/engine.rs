@@ -5,14 +5,12 @@ use super::{Client as NicClient, Heard};
 use crate::client::engine::{Engine, Shared};
 use crate::client::operation::Operation;
 use crate::client::ops::Client;
-use crate::stack::ingress::Packet;
 use crate::stack::interface::NicId;
 use crate::stack::stats::Counter;
 use crate::storage::error::{Error, Result};
 use crate::storage::host::Host;
 use crate::storage::time::Instant;
-use crate::udp::verify;
-use crate::wire::udp::Datagram;
+use crate::udp::lane::Arrived;
 
 impl<'a, H: Host> Engine<'a, H> {
     pub(crate) fn dhcp_deadline(&self) -> Instant {
@@ -56,25 +54,26 @@ impl<'a, H: Host> Engine<'a, H> {
         Some(work(client, &mut Env { stack: &mut self.stack, resolver, nic }))
     }
 
-    /// Gives a datagram to the DHCP client of its NIC, which is active. What it has heard, for the operation that waits for
-    /// it: see [`Self::tell_heard`].
+    /// Gives a datagram to the DHCP client of its NIC, which is active, and tells the operation that waits for it what it
+    /// has heard.
     #[cold]
     #[inline(never)]
-    pub(crate) fn hear_dhcp(&mut self, packet: &Packet<'_>, datagram: &Datagram<'_>) -> Option<(u8, Heard)> {
-        if !verify(packet, datagram) {
-            self.stack.stats.count(Counter::DropUdpChecksum);
-            return None;
+    pub(crate) fn hear_dhcp(&mut self, arrived: &Arrived<'_>) {
+        if !arrived.holds() {
+            return self.stack.stats.count(Counter::DropUdpChecksum);
         }
         self.marked = true;
         self.shared.dhcp.heard = true;
-        let heard = self.with_dhcp(packet.nic, |c, env| (c.receive(env, packet.src, datagram.payload()), c.waiting()));
-        heard.and_then(|(heard, op)| Some((op?, heard)))
+        let (src, message) = (arrived.meta.src.addr, arrived.payload);
+        let heard = self.with_dhcp(arrived.meta.nic, |c, env| (c.receive(env, src, message), c.waiting()));
+        if let Some((heard, Some(op))) = heard {
+            self.tell_heard(op, heard, message);
+        }
     }
 
-    /// Tells the operation that waits for a DHCP client what that has heard.
     #[cold]
     #[inline(never)]
-    pub(crate) fn tell_heard(&mut self, op: u8, heard: Heard, message: &[u8]) {
+    fn tell_heard(&mut self, op: u8, heard: Heard, message: &[u8]) {
         self.tell(op, |client, cx| {
             if let Client::Dhcp(client) = client {
                 client.dhcp(cx, heard, message);

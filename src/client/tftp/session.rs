@@ -6,13 +6,12 @@ use super::rtt::Rtt;
 use crate::client::operation::{Cx, Detail, DetailKind, icmp_meaning};
 use crate::stack::egress::TxError;
 use crate::stack::icmp::{ErrorKind, IcmpError};
-use crate::stack::stats::Counter;
+use crate::stack::stats::{Counter, Stats};
 use crate::storage::checksum::Sum;
 use crate::storage::error::Error;
 use crate::storage::host::{Endpoint, Host, LogEvent, Span};
 use crate::storage::slots::Key;
 use crate::storage::time::{Duration, Instant};
-use crate::udp::Meta;
 use crate::wire::tftp::{
     Access, Builder, DATA_HEADER_LEN, ErrorCode, Mode, Options, PORT, emit_error, is_text, option,
 };
@@ -91,6 +90,8 @@ pub enum Agreement {
 pub struct Session {
     tuning: Tuning,
     socket: Option<Key>,
+    /// A stranger that is to be told that it is one.
+    stranger: Option<Endpoint>,
     /// The server; its port is its end of this transfer once `bound`.
     pub peer: Endpoint,
     /// Whether the server has chosen its port (RFC 1350 §4).
@@ -134,6 +135,7 @@ impl Session {
         Ok(Session {
             tuning: tuning.settled(),
             socket: None,
+            stranger: None,
             peer: server,
             bound: false,
             port: 0,
@@ -361,16 +363,26 @@ impl Session {
         from == self.server || from.addr == self.server.addr && !cx.shared.tftp.finished.is_stale(cx.now(), from)
     }
 
-    /// Tells a stranger that it is one, which disturbs nothing here (RFC 1350 §4).
-    pub fn refuse_stranger<H: Host>(&self, cx: &mut Cx<'_, '_, H>, meta: &Meta, payload: &[u8]) {
-        cx.stack.stats.count(Counter::DropTftpTid);
+    /// Notes that a stranger has sent `payload`: it is told so by [`Self::refuse_stranger`].
+    pub fn note_stranger(&mut self, stats: &mut Stats, from: Endpoint, payload: &[u8]) {
+        stats.count(Counter::DropTftpTid);
         // Never an error for an error: two hosts could go on for ever.
-        let answers = matches!(payload, [0, 3 | 4 | 6, _, _, ..]);
-        if let (true, true, Some(socket)) = (answers, self.bound, self.socket) {
-            let mut buffer = [0; 32];
-            let len = emit_error(ErrorCode::UNKNOWN_TID, b"unknown transfer ID", &mut buffer).unwrap_or(0);
+        if self.bound && matches!(payload, [0, 3 | 4 | 6, _, _, ..]) {
+            self.stranger = Some(from);
+        }
+    }
+
+    /// Whether there is a stranger to be told.
+    #[inline]
+    pub fn has_stranger(&self) -> bool {
+        self.stranger.is_some()
+    }
+
+    /// Tells a stranger that it is one, which disturbs nothing here (RFC 1350 §4).
+    pub fn refuse_stranger<H: Host>(&mut self, cx: &mut Cx<'_, '_, H>) {
+        if let Some(stranger) = self.stranger.take() {
             // A stranger that is not told now comes again.
-            let _ = cx.send(socket, meta.src, &[Span::Bytes(buffer.get(..len).unwrap_or(&[]))]);
+            self.send_error(cx, stranger, ErrorCode::UNKNOWN_TID, b"unknown transfer ID");
         }
     }
 
@@ -406,11 +418,17 @@ impl Session {
 
     /// Tells the server that the transfer ends here, as far as one frame can.
     pub fn tell<H: Host>(&self, cx: &mut Cx<'_, '_, H>, code: ErrorCode, text: &[u8]) {
-        let Some(socket) = self.socket.filter(|_| self.bound) else { return };
+        if self.bound {
+            // Best effort: a server that does not hear it gives up by itself.
+            self.send_error(cx, self.peer, code, text);
+        }
+    }
+
+    fn send_error<H: Host>(&self, cx: &mut Cx<'_, '_, H>, to: Endpoint, code: ErrorCode, text: &[u8]) {
+        let Some(socket) = self.socket else { return };
         // Kind, code and the text's end.
         let len = text.len().saturating_add(5);
-        // Best effort: a server that does not hear it gives up by itself.
-        let _ = cx.udp.send_filled(cx.stack, socket, self.peer, len, &mut |out| {
+        let _ = cx.udp.send_filled(cx.stack, socket, to, len, &mut |out| {
             emit_error(code, text, out).map_err(|_| TxError::Invalid)?;
             Ok(Sum::of(out))
         });

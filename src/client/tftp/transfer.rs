@@ -22,6 +22,8 @@ pub enum Turn {
     At(Instant),
     /// Begin anew with the plan as it is.
     Again,
+    /// The server's agreement is impossible: it is told so, and the transfer begins anew without options.
+    Refuse,
     /// End with an error; the server is told the code and the text.
     Fail(Error, ErrorCode, &'static [u8]),
     /// All is done: the result, and the last block.
@@ -81,6 +83,8 @@ pub enum Stage<C> {
     Asking,
     /// Blocks go over.
     Open(C),
+    /// The attempt has come to its end by a datagram; the next poll does what is to be done then.
+    Turned(Turn),
     /// It has failed.
     Failed(Error),
     /// All is done; the result.
@@ -130,10 +134,18 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
     pub fn again(&mut self, cx: &mut Cx<'_, '_, H>) {
         match self.stage {
             Stage::Lookup(_) => return,
-            Stage::Open(_) => self.session.tell(cx, ErrorCode::NOT_DEFINED, b"asking again"),
+            Stage::Open(_) | Stage::Turned(_) => self.session.tell(cx, ErrorCode::NOT_DEFINED, b"asking again"),
             _ => {}
         }
         self.stage = Stage::Begin;
+    }
+
+    /// Notes what a datagram has led to: the next poll follows.
+    #[inline]
+    fn turn(&mut self, turn: Turn) {
+        if !matches!(turn, Turn::Stay | Turn::At(_)) {
+            self.stage = Stage::Turned(turn);
+        }
     }
 
     /// Does what a direction says.
@@ -142,6 +154,10 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
         match turn {
             Turn::Stay | Turn::At(_) => {}
             Turn::Again => self.again(cx),
+            Turn::Refuse => {
+                self.session.tell(cx, ErrorCode::OPTION_REFUSED, b"option refused");
+                self.without_options(Error::Protocol);
+            }
             Turn::Fail(why, code, text) => {
                 self.session.give_up(cx, code, text);
                 self.stage = Stage::Failed(why);
@@ -179,10 +195,7 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
             Packet::Oack(options) => {
                 let agreement = self.session.agree(*options);
                 self.session.bind(now, from);
-                let Agreement::Holds(size) = agreement else {
-                    self.session.tell(cx, ErrorCode::OPTION_REFUSED, b"option refused");
-                    return self.without_options(Error::Protocol);
-                };
+                let Agreement::Holds(size) = agreement else { return self.turn(Turn::Refuse) };
                 self.open(now);
                 self.with_course(cx, |way, course, session, cx| way.agreed(course, session, cx, size));
             }
@@ -209,7 +222,7 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
     pub fn poll(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
         // Most blocks of a window need no answer.
         match &self.stage {
-            Stage::Open(course) => match D::rests(course, &self.session, cx.now()) {
+            Stage::Open(course) if !self.session.has_stranger() => match D::rests(course, &self.session, cx.now()) {
                 Some(at) => Step::Pending(at),
                 None => self.work(cx),
             },
@@ -218,14 +231,19 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
     }
 
     fn work(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
+        self.session.refuse_stranger(cx);
         // Each turn but the last goes on to another stage: from `Open` back to `Begin` and on to `Asking` at most.
-        for _ in 0..5 {
+        for _ in 0..6 {
             match &mut self.stage {
                 Stage::Open(course) => match self.way.poll(course, &mut self.session, cx) {
                     Turn::Stay => return Step::Pending(self.session.deadline),
                     Turn::At(at) => return Step::Pending(at),
                     turn => self.follow(cx, turn),
                 },
+                Stage::Turned(turn) => {
+                    let turn = *turn;
+                    self.follow(cx, turn);
+                }
                 Stage::Lookup(resolve) => {
                     let name = self.name.as_ref().map_or(&[][..], |name| name.as_ref());
                     self.stage = match resolve.poll(cx, name) {
@@ -269,7 +287,7 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
             _ => return,
         }
         if !self.session.is_peer(cx, meta.src) {
-            return self.session.refuse_stranger(cx, meta, payload);
+            return self.session.note_stranger(&mut cx.stack.stats, meta.src, payload);
         }
         let packet = match Packet::parse(payload) {
             // Less than four bytes is no packet.
@@ -282,7 +300,7 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
             Packet::Oack(_) => return self.way.agreed_again(course, &self.session, cx.now()),
             packet => self.way.packet(course, &mut self.session, cx, datagram, &packet),
         };
-        self.follow(cx, turn);
+        self.turn(turn);
     }
 
     /// Lets a direction work on the attempt that is under way.
@@ -294,7 +312,7 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
     ) {
         if let Stage::Open(course) = &mut self.stage {
             let turn = work(&mut self.way, course, &mut self.session, cx);
-            self.follow(cx, turn);
+            self.turn(turn);
         }
     }
 
@@ -315,7 +333,7 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
     pub fn cancel(&mut self, cx: &mut Cx<'_, '_, H>) {
         match &mut self.stage {
             Stage::Lookup(resolve) => resolve.cancel(cx),
-            Stage::Open(_) => self.session.give_up(cx, ErrorCode::NOT_DEFINED, b"cancelled"),
+            Stage::Open(_) | Stage::Turned(_) => self.session.give_up(cx, ErrorCode::NOT_DEFINED, b"cancelled"),
             _ => {}
         }
     }
