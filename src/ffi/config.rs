@@ -187,9 +187,7 @@ impl lace_config {
 // SAFETY: integers only, the size in front.
 unsafe impl Sized32 for lace_config {
     const MIN: usize = size_of::<lace_config>();
-    fn fresh() -> Self {
-        lace_config::TFTP
-    }
+    const PRESET: Option<fn(&mut Self)> = Some(|config| *config = lace_config::TFTP);
 }
 
 /// `LACE_STACK_SIZE_TFTP` of `overview.h` for this machine.

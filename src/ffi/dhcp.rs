@@ -7,10 +7,10 @@
 use super::addr::{lace_ip, lace_peer, parse_v4};
 use super::guard::{Upcall, enter, lace_stack};
 use super::nic::{lace_nic_id, nic_at};
-use super::op::{Notify, lace_done, lace_op, start};
+use super::op::{Notify, begin, lace_done, lace_op};
 use super::results::{LACE_EFAULT, LACE_EINVAL, LACE_ENOENT, code, status, value};
 use super::sink::CText;
-use super::structs::{Sized32, init, read_or_fresh, writable};
+use super::structs::{Sized32, init, with, writable};
 use super::udp::Handler;
 use crate::client::dhcp::op::Dhcp;
 use crate::client::dhcp::{DEFAULT_TIMEOUT, Request};
@@ -95,40 +95,8 @@ pub struct lace_dhcp {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_dhcp {
     const MIN: usize = size_of::<lace_dhcp>();
-    fn fresh() -> Self {
-        lace_dhcp {
-            size: 0,
-            timeout_ms: 0,
-            ip: lace_ip::NONE,
-            reboot: 0,
-            inform: 0,
-            broadcast: 1,
-            bootp: 1,
-            probe: 1,
-            classless_routes: 1,
-            pxe: 0,
-            has_arch: 0,
-            arch: 0,
-            has_ndi: 0,
-            ndi: [0; 3],
-            reserved: [0; 2],
-            proxy_wait_ms: 0,
-            lease_s: 0,
-            host_name: core::ptr::null(),
-            vendor_class: core::ptr::null(),
-            user_class: core::ptr::null(),
-            client_id: core::ptr::null(),
-            uuid: core::ptr::null(),
-            parameters: core::ptr::null(),
-            options: core::ptr::null(),
-            client_id_len: 0,
-            parameters_len: 0,
-            options_len: 0,
-            reserved2: 0,
-            done: None,
-            ctx: core::ptr::null_mut(),
-        }
-    }
+    const PRESET: Option<fn(&mut Self)> =
+        Some(|dhcp| (dhcp.broadcast, dhcp.bootp, dhcp.probe, dhcp.classless_routes) = (1, 1, 1, 1));
 }
 
 /// What the servers granted. Set up by `lace_lease_init`; filled in while the operation runs, complete when it has
@@ -177,27 +145,6 @@ pub struct lace_lease {
 // SAFETY: integers and pointers; the size is in front.
 unsafe impl Sized32 for lace_lease {
     const MIN: usize = size_of::<lace_lease>();
-    fn fresh() -> Self {
-        lace_lease {
-            size: 0,
-            prefix: 0,
-            ip: lace_ip::NONE,
-            server: lace_ip::NONE,
-            gateway: lace_ip::NONE,
-            dns: [lace_ip::NONE; 3],
-            lease_s: 0,
-            mtu: 0,
-            boot_server: lace_peer::NONE,
-            boot_file: [0; 256],
-            boot_server_name: [0; 128],
-            host_name: [0; 64],
-            domain: [0; 128],
-            root_path: [0; 256],
-            options_len: 0,
-            options_cut: 0,
-            options: [0; 1024],
-        }
-    }
 }
 
 /// Sets up `*dhcp`, `size` being `sizeof *dhcp`.
@@ -229,20 +176,19 @@ pub unsafe extern "C" fn lace_dhcp_start(
     dhcp: *const lace_dhcp,
     lease: *mut lace_lease,
 ) -> lace_op {
-    let given = match read_or_fresh(dhcp) {
-        Ok(given) => given,
-        Err(code) => return code,
-    };
     let lease = CLease { to: lease };
     if !lease.to.is_null()
         && let Err(code) = writable(lease.to)
     {
         return code;
     }
-    start(net, Notify { progress: None, done: given.done, ctx: given.ctx }, |net, _| {
-        let request = request(&given, nic_at(net, nic)?)?;
-        Ok(Client::Dhcp(Dhcp::new(request, lease)))
-    })
+    let begin = |given: &lace_dhcp| {
+        begin(net, &Notify { progress: None, done: given.done, ctx: given.ctx }, |net| {
+            let request = request(given, nic_at(net, nic)?)?;
+            Ok(Client::Dhcp(Dhcp::new(request, lease)))
+        })
+    };
+    if dhcp.is_null() { begin(&lace_dhcp::fresh()) } else { value(with(dhcp, |given| Ok(begin(given)))) }
 }
 
 // Out of line: two dozen fields would be loaded before the stack is looked at, and kept until it was.

@@ -15,9 +15,8 @@ use core::ffi::{c_int, c_void};
 #[cfg(feature = "file")]
 use {
     super::addr::text,
-    super::op::{Notify, start},
+    super::op::start,
     super::sink::CText,
-    super::structs::read,
     super::tftp::{MAX_PATH, lace_tftp_get},
     crate::client::file::{File, Request},
     crate::client::ops::Client,
@@ -40,11 +39,7 @@ pub unsafe extern "C" fn lace_file_open_start(
     readahead: *mut c_void,
     len: usize,
 ) -> lace_file {
-    let get = match read(get) {
-        Ok(get) => get,
-        Err(code) => return code,
-    };
-    start(net, Notify { progress: get.progress, done: get.done, ctx: get.ctx }, |net, _| {
+    start(net, get, |get, net| {
         let request = Request {
             server: get.server.to_server()?,
             path: CText::new(text(get.path, MAX_PATH)?),

@@ -47,18 +47,7 @@ pub struct lace_packet {
 // SAFETY: integers and pointers; the size is in front.
 unsafe impl Sized32 for lace_packet {
     const MIN: usize = size_of::<lace_packet>();
-    fn fresh() -> Self {
-        lace_packet {
-            size: size_of::<lace_packet>() as u32,
-            hook: 0,
-            nic: 0,
-            packet_offset: 0,
-            packet: core::ptr::null(),
-            frame: core::ptr::null(),
-            packet_len: 0,
-            frame_len: 0,
-        }
-    }
+    const PRESET: Option<fn(&mut Self)> = Some(|packet| packet.size = size_of::<lace_packet>() as u32);
 }
 
 impl lace_packet {

@@ -54,18 +54,7 @@ pub struct lace_host {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_host {
     const MIN: usize = size_of::<lace_host>();
-    fn fresh() -> Self {
-        lace_host {
-            size: 0,
-            clock_bits: 64,
-            ctx: core::ptr::null_mut(),
-            now_us: None,
-            random: None,
-            poll: None,
-            idle: None,
-            log: None,
-        }
-    }
+    const PRESET: Option<fn(&mut Self)> = Some(|host| host.clock_bits = 64);
 }
 
 /// Log event: an address was bound by DHCP. a: index of the NIC, b: IPv4 address.

@@ -9,10 +9,10 @@
 
 use super::file::lace_file;
 use super::guard::{enter, lace_stack};
-use super::op::{Notify, lace_done, lace_op, lace_progress, start};
+use super::op::{Asks, Notify, lace_done, lace_op, lace_progress, start};
 use super::results::{LACE_EAGAIN, LACE_EBADF, LACE_EFAULT, LACE_EINVAL, LACE_EMSGSIZE, LACE_ENOENT, code};
 use super::sink::{CText, lace_sink, sink_at};
-use super::structs::{Sized32, init, read};
+use super::structs::{Sized32, init};
 use crate::client::engine::Shared;
 use crate::client::http::head::field;
 use crate::client::http::{File, Get, MAX_FIELD_TEXT, MAX_SECRET, MAX_URL, MAX_VALIDATOR, Method, Request, Tuning};
@@ -72,27 +72,12 @@ pub struct lace_http {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_http {
     const MIN: usize = size_of::<lace_http>();
-    fn fresh() -> Self {
-        lace_http {
-            size: 0,
-            redirects: 8,
-            url: core::ptr::null(),
-            user: core::ptr::null(),
-            password: core::ptr::null(),
-            fields: core::ptr::null(),
-            if_range: core::ptr::null(),
-            offset: 0,
-            len: u64::MAX,
-            timeout_ms: 0,
-            retries: 8,
-            sink_stall_ms: 0,
-            close: 0,
-            receive_max: 0,
-            reserved: 0,
-            progress: None,
-            done: None,
-            ctx: core::ptr::null_mut(),
-        }
+    const PRESET: Option<fn(&mut Self)> = Some(|http| (http.redirects, http.len, http.retries) = (8, u64::MAX, 8));
+}
+
+impl Asks for lace_http {
+    fn notify(&self) -> Notify {
+        Notify { progress: self.progress, done: self.done, ctx: self.ctx }
     }
 }
 
@@ -145,11 +130,7 @@ pub unsafe extern "C" fn lace_http_init(http: *mut lace_http, size: usize) -> c_
 }
 
 fn begin(net: *mut lace_stack, http: *const lace_http, method: Method, sink: Option<*const lace_sink>) -> lace_op {
-    let http = match read(http) {
-        Ok(http) => http,
-        Err(code) => return code,
-    };
-    start(net, Notify { progress: http.progress, done: http.done, ctx: http.ctx }, |net, _| {
+    start(net, http, |http, net| {
         let sink = match sink {
             Some(sink) => sink_at(sink, &net.arena)?,
             None => Sink::Discard,
@@ -202,13 +183,7 @@ pub unsafe extern "C" fn lace_http_head_start(net: *mut lace_stack, http: *const
 /// Reads fail as that does, with `LACE_ESTALE` when the file at the server is no longer the one that was opened.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_http_open_start(net: *mut lace_stack, http: *const lace_http) -> lace_file {
-    let http = match read(http) {
-        Ok(http) => http,
-        Err(code) => return code,
-    };
-    start(net, Notify { progress: http.progress, done: http.done, ctx: http.ctx }, |_, _| {
-        File::new(http.request(Method::Get, Sink::Discard)?).map(Client::HttpFile).map_err(code)
-    })
+    start(net, http, |http, _| File::new(http.request(Method::Get, Sink::Discard)?).map(Client::HttpFile).map_err(code))
 }
 
 /// Calls `what` on an HTTP operation.

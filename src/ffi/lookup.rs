@@ -5,10 +5,10 @@
 
 use super::addr::lace_ip;
 use super::guard::{enter, lace_stack};
-use super::op::{Notify, lace_done, lace_op, start};
+use super::op::{Asks, Notify, lace_done, lace_op, start};
 use super::results::{LACE_EADDRNOTAVAIL, LACE_EBADF, LACE_EFAULT, LACE_EINVAL, status};
 use super::sink::CText;
-use super::structs::{Sized32, init, read};
+use super::structs::{Sized32, init};
 use crate::client::dns::op::{Dns, Request};
 use crate::client::ops::Client;
 use crate::storage::time::Duration;
@@ -33,8 +33,11 @@ pub struct lace_dns {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_dns {
     const MIN: usize = size_of::<lace_dns>();
-    fn fresh() -> Self {
-        lace_dns { size: 0, timeout_ms: 0, name: core::ptr::null(), done: None, ctx: core::ptr::null_mut() }
+}
+
+impl Asks for lace_dns {
+    fn notify(&self) -> Notify {
+        Notify { progress: None, done: self.done, ctx: self.ctx }
     }
 }
 
@@ -60,11 +63,7 @@ pub unsafe extern "C" fn lace_dns_init(dns: *mut lace_dns, size: usize) -> c_int
 /// fit a datagram.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_dns_start(net: *mut lace_stack, dns: *const lace_dns) -> lace_op {
-    let dns = match read(dns) {
-        Ok(dns) => dns,
-        Err(code) => return code,
-    };
-    start(net, Notify { progress: None, done: dns.done, ctx: dns.ctx }, |_, _| {
+    start(net, dns, |dns, _| {
         let name = super::addr::text(dns.name, MAX_NAME)?;
         if name.is_empty() {
             return Err(LACE_EINVAL);

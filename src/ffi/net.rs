@@ -116,9 +116,6 @@ pub struct lace_route {
 // SAFETY: integers only, the size in front.
 unsafe impl Sized32 for lace_route {
     const MIN: usize = size_of::<lace_route>();
-    fn fresh() -> Self {
-        lace_route { size: 0, nic: 0, network: lace_ip::default(), prefix: 0, dhcp: 0, gateway: lace_ip::default() }
-    }
 }
 
 /// Sets up `*route`, `size` being `sizeof *route`.

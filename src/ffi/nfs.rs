@@ -8,7 +8,7 @@
 use super::addr::{lace_ip, lace_peer, text};
 use super::file::lace_file;
 use super::guard::{enter, lace_stack};
-use super::op::{Notify, lace_done, lace_op, lace_progress, start};
+use super::op::{Asks, Notify, begin, lace_done, lace_op, lace_progress, start};
 use super::region::Region;
 use super::results::{LACE_EAGAIN, LACE_EBADF, LACE_EINVAL, code, status};
 use super::sink::{CText, lace_sink, sink_at};
@@ -67,22 +67,11 @@ pub struct lace_nfs {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_nfs {
     const MIN: usize = size_of::<lace_nfs>();
-    fn fresh() -> Self {
-        lace_nfs {
-            size: 0,
-            transport: LACE_NFS_AUTO,
-            server: lace_peer::NONE,
-            path: core::ptr::null(),
-            uid: 0,
-            gid: 0,
-            nobody: 0,
-            timeout_ms: 0,
-            nfs_port: 0,
-            mount_port: 0,
-            reserved: 0,
-            done: None,
-            ctx: core::ptr::null_mut(),
-        }
+}
+
+impl Asks for lace_nfs {
+    fn notify(&self) -> Notify {
+        Notify { progress: None, done: self.done, ctx: self.ctx }
     }
 }
 
@@ -122,23 +111,7 @@ pub struct lace_mount {
 // SAFETY: integers and pointers; the size is in front.
 unsafe impl Sized32 for lace_mount {
     const MIN: usize = size_of::<lace_mount>();
-    fn fresh() -> Self {
-        lace_mount {
-            size: 0,
-            transport: LACE_NFS_UDP,
-            server: lace_ip::NONE,
-            nfs_port: 0,
-            mount_port: 0,
-            uid: 0,
-            gid: 0,
-            nobody: 0,
-            read_max: 0,
-            dir_preferred: 0,
-            root_len: 0,
-            root: [0; 64],
-            path: core::ptr::null(),
-        }
-    }
+    const PRESET: Option<fn(&mut Self)> = Some(|mount| mount.transport = LACE_NFS_UDP);
 }
 
 /// Longest path of an export in bytes.
@@ -185,11 +158,7 @@ fn attach(
     nfs: *const lace_nfs,
     task: impl FnOnce(&lace_stack, &lace_nfs) -> Result<Task<super::host::CHost>, i32>,
 ) -> lace_op {
-    let nfs = match read(nfs) {
-        Ok(nfs) => nfs,
-        Err(code) => return code,
-    };
-    start(net, Notify { progress: None, done: nfs.done, ctx: nfs.ctx }, |net, _| {
+    start(net, nfs, |nfs, net| {
         let transport = match nfs.transport {
             LACE_NFS_AUTO => Transport::Auto,
             LACE_NFS_UDP => Transport::Udp,
@@ -201,7 +170,7 @@ fn attach(
         }
         let request = AttachRequest {
             server: nfs.server.to_server()?,
-            task: task(net, &nfs)?,
+            task: task(net, nfs)?,
             transport,
             nfs_port: nfs.nfs_port,
             mount_port: nfs.mount_port,
@@ -320,22 +289,12 @@ pub struct lace_nfs_get {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_nfs_get {
     const MIN: usize = size_of::<lace_nfs_get>();
-    fn fresh() -> Self {
-        lace_nfs_get {
-            size: 0,
-            read_size: 0,
-            mount: core::ptr::null(),
-            path: core::ptr::null(),
-            offset: 0,
-            len: u64::MAX,
-            depth: 0,
-            timeout_ms: 0,
-            sink_stall_ms: 0,
-            reserved: 0,
-            progress: None,
-            done: None,
-            ctx: core::ptr::null_mut(),
-        }
+    const PRESET: Option<fn(&mut Self)> = Some(|get| get.len = u64::MAX);
+}
+
+impl Asks for lace_nfs_get {
+    fn notify(&self) -> Notify {
+        Notify { progress: self.progress, done: self.done, ctx: self.ctx }
     }
 }
 
@@ -376,11 +335,7 @@ pub unsafe extern "C" fn lace_nfs_get_start(
     get: *const lace_nfs_get,
     sink: *const lace_sink,
 ) -> lace_op {
-    let get = match read(get) {
-        Ok(get) => get,
-        Err(code) => return code,
-    };
-    start(net, Notify { progress: get.progress, done: get.done, ctx: get.ctx }, |net, _| {
+    start(net, get, |get, net| {
         let request = GetRequest {
             mount: mount_at(get.mount)?,
             path: CText::new(text(get.path, MAX_PATH)?),
@@ -408,11 +363,7 @@ pub unsafe extern "C" fn lace_nfs_open_start(
     readahead: *mut c_void,
     len: usize,
 ) -> lace_file {
-    let get = match read(get) {
-        Ok(get) => get,
-        Err(code) => return code,
-    };
-    start(net, Notify { progress: get.progress, done: get.done, ctx: get.ctx }, |net, _| {
+    start(net, get, |get, net| {
         let request = FileRequest {
             mount: mount_at(get.mount)?,
             path: CText::new(text(get.path, MAX_PATH)?),
@@ -432,7 +383,7 @@ fn ask(
     ctx: *mut c_void,
     what: impl FnOnce(&lace_stack) -> Result<Ask<super::host::CHost>, i32>,
 ) -> lace_op {
-    start(net, Notify { progress: None, done, ctx }, |net, _| {
+    begin(net, &Notify { progress: None, done, ctx }, |net| {
         let request = QueryRequest {
             mount: mount_at(mount)?,
             path: CText::new(text(path, MAX_PATH)?),
@@ -620,28 +571,6 @@ pub struct lace_nfs_attr {
 // SAFETY: integers only, the size in front.
 unsafe impl Sized32 for lace_nfs_attr {
     const MIN: usize = size_of::<lace_nfs_attr>();
-    fn fresh() -> Self {
-        lace_nfs_attr {
-            size: 0,
-            kind: 0,
-            mode: 0,
-            links: 0,
-            uid: 0,
-            gid: 0,
-            file_size: 0,
-            used: 0,
-            fsid: 0,
-            fileid: 0,
-            rdev_major: 0,
-            rdev_minor: 0,
-            atime_s: 0,
-            atime_ns: 0,
-            mtime_s: 0,
-            mtime_ns: 0,
-            ctime_s: 0,
-            ctime_ns: 0,
-        }
-    }
 }
 
 /// Sets up `*attr`, `size` being `sizeof *attr`.
@@ -732,18 +661,6 @@ pub struct lace_nfs_stat {
 // SAFETY: integers only, the size in front.
 unsafe impl Sized32 for lace_nfs_stat {
     const MIN: usize = size_of::<lace_nfs_stat>();
-    fn fresh() -> Self {
-        lace_nfs_stat {
-            size: 0,
-            reserved: 0,
-            total_bytes: 0,
-            free_bytes: 0,
-            available_bytes: 0,
-            total_files: 0,
-            free_files: 0,
-            available_files: 0,
-        }
-    }
 }
 
 /// Sets up `*stat`, `size` being `sizeof *stat`.

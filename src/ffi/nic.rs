@@ -126,25 +126,7 @@ pub struct lace_nic {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_nic {
     const MIN: usize = size_of::<lace_nic>();
-    fn fresh() -> Self {
-        lace_nic {
-            size: 0,
-            caps: 0,
-            ctx: core::ptr::null_mut(),
-            send: None,
-            recv: None,
-            release: None,
-            pump: None,
-            tx_buffer: None,
-            link: None,
-            set_rx_filter: None,
-            mac: [0; 6],
-            mtu: 1500,
-            vlan: 0,
-            tx_align: 0,
-            reserved: 0,
-        }
-    }
+    const PRESET: Option<fn(&mut Self)> = Some(|nic| nic.mtu = 1500);
 }
 
 /// Sets up `*nic`, `size` being `sizeof *nic`.

@@ -10,7 +10,7 @@ use super::guard::{enter, lace_stack};
 use super::handle::{Kind, request};
 use super::results::{LACE_EAGAIN, LACE_EBADF, LACE_EINTR, code, status, value};
 use super::run::{block, op_result};
-use super::structs::{Sized32, init, write};
+use super::structs::{Sized32, init, with, write};
 use crate::client::operation::DETAIL_TEXT;
 use crate::client::ops::Client;
 use crate::storage::error::Error;
@@ -79,9 +79,6 @@ pub struct lace_detail {
 // SAFETY: integers only, the size in front.
 unsafe impl Sized32 for lace_detail {
     const MIN: usize = size_of::<lace_detail>();
-    fn fresh() -> Self {
-        lace_detail { size: 0, kind: LACE_DETAIL_NONE, code: 0, from: lace_ip::default(), text: [0; 68] }
-    }
 }
 
 const _: () = assert!(DETAIL_TEXT < 68, "the text and its NUL fit");
@@ -94,33 +91,43 @@ pub unsafe extern "C" fn lace_detail_init(detail: *mut lace_detail, size: usize)
     init(detail, size)
 }
 
+/// A struct that says what to start, and whom to tell.
+#[allow(dead_code)] // Not without any client.
+pub(super) trait Asks: Sized32 {
+    /// Whom to tell.
+    fn notify(&self) -> Notify;
+}
+
+/// Starts the operation that `asked` asks for.
+#[allow(dead_code)] // Not without any client.
+pub(super) fn start<T: Asks>(
+    net: *mut lace_stack,
+    asked: *const T,
+    make: impl FnOnce(&T, &lace_stack) -> Result<Client<super::host::CHost>, i32>,
+) -> lace_op {
+    value(with(asked, |asked| Ok(begin(net, &asked.notify(), |net| make(asked, net)))))
+}
+
 /// Starts an operation for C.
 #[allow(dead_code)] // Not without any client.
-pub(super) fn start(
+pub(super) fn begin(
     net: *mut lace_stack,
-    notify: Notify,
-    make: impl FnOnce(&lace_stack, &mut Core) -> Result<Client<super::host::CHost>, i32>,
+    notify: &Notify,
+    make: impl FnOnce(&lace_stack) -> Result<Client<super::host::CHost>, i32>,
 ) -> lace_op {
-    value(enter(net).and_then(|net| {
-        net.call(|core| {
-            let client = make(net, core);
-            launch(net, core, client, notify)
-        })
-    }))
+    value(enter(net).and_then(|net| launch(net, notify, make(net))))
 }
 
 /// What is the same for every kind of operation.
 #[inline(never)]
-fn launch(
-    net: &lace_stack,
-    core: &mut Core,
-    client: Result<Client<super::host::CHost>, i32>,
-    notify: Notify,
-) -> Result<lace_op, i32> {
-    let key = core.engine.start(client?).map_err(code)?;
-    // It was started just now: there is a place.
-    let _ = core.set_notify(key, notify);
-    Ok(net.ops.open(key))
+fn launch(net: &lace_stack, notify: &Notify, client: Result<Client<super::host::CHost>, i32>) -> Result<lace_op, i32> {
+    let client = client?;
+    net.call(|core| {
+        let key = core.engine.start(client).map_err(code)?;
+        // It was started just now: there is a place.
+        let _ = core.set_notify(key, *notify);
+        Ok(net.ops.open(key))
+    })
 }
 
 fn look(core: &mut Core, net: &lace_stack, op: lace_op) -> Result<Option<i64>, i32> {

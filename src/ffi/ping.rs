@@ -4,9 +4,9 @@
 
 use super::addr::lace_peer;
 use super::guard::{enter, lace_stack};
-use super::op::{Notify, lace_done, lace_op, lace_progress, start};
+use super::op::{Asks, Notify, lace_done, lace_op, lace_progress, start};
 use super::results::{LACE_EBADF, LACE_EINVAL, code, status};
-use super::structs::{Sized32, init, read, writable, write};
+use super::structs::{Sized32, init, writable, write};
 use crate::client::ops::Client;
 use crate::client::ping::{Ping, Request};
 use crate::storage::time::Duration;
@@ -48,22 +48,12 @@ pub struct lace_ping {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_ping {
     const MIN: usize = size_of::<lace_ping>();
-    fn fresh() -> Self {
-        lace_ping {
-            size: 0,
-            count: 1,
-            peer: lace_peer::NONE,
-            payload: 56,
-            interval_ms: 0,
-            timeout_ms: 0,
-            ttl: 0,
-            dont_fragment: 0,
-            until_answer: 0,
-            reserved: 0,
-            progress: None,
-            done: None,
-            ctx: core::ptr::null_mut(),
-        }
+    const PRESET: Option<fn(&mut Self)> = Some(|ping| (ping.count, ping.payload) = (1, 56));
+}
+
+impl Asks for lace_ping {
+    fn notify(&self) -> Notify {
+        Notify { progress: self.progress, done: self.done, ctx: self.ctx }
     }
 }
 
@@ -83,12 +73,8 @@ pub unsafe extern "C" fn lace_ping_init(ping: *mut lace_ping, size: usize) -> c_
 /// ICMP (see its detail); `LACE_EMSGSIZE`: more than fits where fragmenting is not allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_ping_start(net: *mut lace_stack, ping: *const lace_ping) -> lace_op {
-    let ping = match read(ping) {
-        Ok(ping) => ping,
-        Err(code) => return code,
-    };
     let or = |value, default| Duration::from_millis(u64::from(if value == 0 { default } else { value }));
-    start(net, Notify { progress: ping.progress, done: ping.done, ctx: ping.ctx }, |_, _| {
+    start(net, ping, |ping, _| {
         let peer = ping.peer.to_server()?;
         let request = Request {
             dst: peer.addr,
@@ -134,9 +120,6 @@ pub struct lace_ping_stats {
 // SAFETY: integers only, the size in front.
 unsafe impl Sized32 for lace_ping_stats {
     const MIN: usize = size_of::<lace_ping_stats>();
-    fn fresh() -> Self {
-        lace_ping_stats { size: 0, sent: 0, received: 0, duplicates: 0, errors: 0, min_us: 0, mean_us: 0, max_us: 0 }
-    }
 }
 
 /// Sets up `*stats`, `size` being `sizeof *stats`.

@@ -4,10 +4,10 @@
 
 use super::addr::lace_peer;
 use super::guard::lace_stack;
-use super::op::{Notify, lace_done, lace_op, lace_progress, start};
+use super::op::{Asks, Notify, lace_done, lace_op, lace_progress, start};
 use super::results::{LACE_EINVAL, code};
 use super::sink::{CText, lace_source, source_at};
-use super::structs::{Sized32, init, read};
+use super::structs::{Sized32, init};
 use super::tftp::MAX_PATH;
 use crate::client::ops::Client;
 use crate::client::tftp::{Mode, Put, PutRequest, Tuning};
@@ -56,23 +56,12 @@ pub struct lace_tftp_put {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_tftp_put {
     const MIN: usize = size_of::<lace_tftp_put>();
-    fn fresh() -> Self {
-        lace_tftp_put {
-            size: 0,
-            blksize: 0,
-            windowsize: 0,
-            server: lace_peer::NONE,
-            path: core::ptr::null(),
-            len: u64::MAX,
-            timeout_ms: 0,
-            retries: 0,
-            netascii: 0,
-            local_port: 0,
-            reserved: 0,
-            progress: None,
-            done: None,
-            ctx: core::ptr::null_mut(),
-        }
+    const PRESET: Option<fn(&mut Self)> = Some(|put| put.len = u64::MAX);
+}
+
+impl Asks for lace_tftp_put {
+    fn notify(&self) -> Notify {
+        Notify { progress: self.progress, done: self.done, ctx: self.ctx }
     }
 }
 
@@ -100,11 +89,7 @@ pub unsafe extern "C" fn lace_tftp_put_start(
     put: *const lace_tftp_put,
     source: *const lace_source,
 ) -> lace_op {
-    let put = match read(put) {
-        Ok(put) => put,
-        Err(code) => return code,
-    };
-    start(net, Notify { progress: put.progress, done: put.done, ctx: put.ctx }, |net, _| {
+    start(net, put, |put, net| {
         if put.reserved != 0 {
             return Err(LACE_EINVAL);
         }

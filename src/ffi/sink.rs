@@ -39,16 +39,6 @@ pub struct lace_sink {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_sink {
     const MIN: usize = size_of::<lace_sink>();
-    fn fresh() -> Self {
-        lace_sink {
-            size: 0,
-            kind: DISCARD,
-            memory: core::ptr::null_mut(),
-            len: 0,
-            write: None,
-            ctx: core::ptr::null_mut(),
-        }
-    }
 }
 
 const DISCARD: u32 = 0;
@@ -177,18 +167,6 @@ pub struct lace_source {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_source {
     const MIN: usize = size_of::<lace_source>();
-    fn fresh() -> Self {
-        lace_source {
-            size: 0,
-            kind: 0,
-            memory: core::ptr::null(),
-            len: 0,
-            read: None,
-            map: None,
-            release: None,
-            ctx: core::ptr::null_mut(),
-        }
-    }
 }
 
 const READ: u32 = 2;

@@ -15,8 +15,17 @@ const MAX_SIZE: usize = 4096;
 pub unsafe trait Sized32: Copy {
     /// The size it had when it first was released: frozen.
     const MIN: usize;
-    /// The value of a fresh one, but for its size.
-    fn fresh() -> Self;
+    /// Sets what is not zero in a fresh one, if there is such a thing.
+    const PRESET: Option<fn(&mut Self)> = None;
+    /// A fresh one, but for its size.
+    fn fresh() -> Self {
+        // SAFETY: that is a value, by the contract of this trait.
+        let mut value = unsafe { core::mem::zeroed() };
+        if let Some(set) = Self::PRESET {
+            set(&mut value);
+        }
+        value
+    }
 }
 
 /// The size field of whatever `p` points to, which was `min` bytes when it first was released.
@@ -31,6 +40,10 @@ fn size_at(p: *const u8, min: usize) -> Result<usize, i32> {
 
 /// `lace_…_init`: sets up a struct of `size` bytes.
 pub fn init<T: Sized32>(to: *mut T, size: usize) -> i32 {
+    if T::PRESET.is_none() {
+        // SAFETY: of no bytes there are none.
+        return unsafe { set_up(to.cast::<u8>(), size, T::MIN, core::ptr::dangling(), 0) };
+    }
     let value = T::fresh();
     // SAFETY: `value` has the size of its type.
     unsafe { set_up(to.cast::<u8>(), size, T::MIN, (&raw const value).cast::<u8>(), size_of::<T>()) }
@@ -57,12 +70,17 @@ unsafe fn set_up(to: *mut u8, size: usize, min: usize, value: *const u8, len: us
     LACE_OK
 }
 
-/// Takes a copy of a struct.
-pub fn read<T: Sized32>(from: *const T) -> Result<T, i32> {
+/// Lends a copy of a struct to `work`.
+pub fn with<T: Sized32, R>(from: *const T, work: impl FnOnce(&T) -> Result<R, i32>) -> Result<R, i32> {
     let mut value = T::fresh();
     // SAFETY: `value` has the size of its type; by the contract of `Sized32` the result is a value.
     unsafe { take(from.cast::<u8>(), T::MIN, (&raw mut value).cast::<u8>(), size_of::<T>())? };
-    Ok(value)
+    work(&value)
+}
+
+/// Takes a copy of a struct.
+pub fn read<T: Sized32>(from: *const T) -> Result<T, i32> {
+    with(from, |value| Ok(*value))
 }
 
 /// # Safety
@@ -122,9 +140,7 @@ mod tests {
     // SAFETY: integers only, the size in front.
     unsafe impl Sized32 for Thing {
         const MIN: usize = 8;
-        fn fresh() -> Self {
-            Thing { size: 0, old: 1, new: 2 }
-        }
+        const PRESET: Option<fn(&mut Self)> = Some(|Thing| (Thing.size, Thing.old, Thing.new) = (0, 1, 2));
     }
 
     #[test]

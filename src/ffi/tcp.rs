@@ -8,7 +8,7 @@
 use super::addr::{lace_ip, lace_peer, v4_at};
 use super::guard::{Upcall, enter, lace_stack};
 use super::handle::{Kind, pack, request};
-use super::op::{Notify, lace_done, lace_op, lace_progress, start};
+use super::op::{Notify, begin, lace_done, lace_op, lace_progress};
 use super::region::Region;
 use super::results::{LACE_EAGAIN, LACE_EFAULT, LACE_EINVAL, LACE_EOPNOTSUPP, code, status, value};
 use super::run::{block, borrowed};
@@ -92,25 +92,6 @@ pub struct lace_tcp_options {
 // SAFETY: integers only, the size in front.
 unsafe impl Sized32 for lace_tcp_options {
     const MIN: usize = size_of::<lace_tcp_options>();
-    fn fresh() -> Self {
-        lace_tcp_options {
-            size: 0,
-            receive_max: 0,
-            connect_timeout_ms: 0,
-            user_timeout_ms: 0,
-            delayed_ack_ms: 0,
-            min_rto_ms: 0,
-            keepalive_ms: 0,
-            no_delay: 0,
-            new_reno: 0,
-            no_timestamps: 0,
-            no_sack: 0,
-            ttl: 0,
-            tos: 0,
-            port: 0,
-            ip: lace_ip::NONE,
-        }
-    }
 }
 
 impl lace_tcp_options {
@@ -180,7 +161,7 @@ pub unsafe extern "C" fn lace_tcp_connect_start(
     };
     // SAFETY: not null, and the caller vouches for it.
     let peer = unsafe { peer.read_unaligned() };
-    start(net, Notify { progress: None, done, ctx }, |_, _| {
+    begin(net, &Notify { progress: None, done, ctx }, |_| {
         let connect = Connect::new(peer.to_server()?, options.local()?, options.options()?);
         connect.map(Client::Connect).map_err(code)
     })
@@ -443,7 +424,7 @@ pub unsafe extern "C" fn lace_tcp_sendfile_start(
     done: lace_done,
     ctx: *mut c_void,
 ) -> lace_op {
-    start(net, Notify { progress, done, ctx }, |net, _| {
+    begin(net, &Notify { progress, done, ctx }, |net| {
         let (key, _) = net.tcp.find(tcp)?;
         Ok(Client::Sendfile(Sendfile::new(key, source_at(source, &net.arena)?, offset, count)))
     })
@@ -551,29 +532,6 @@ pub struct lace_tcp_info {
 // SAFETY: integers only, the size in front.
 unsafe impl Sized32 for lace_tcp_info {
     const MIN: usize = size_of::<lace_tcp_info>();
-    fn fresh() -> Self {
-        lace_tcp_info {
-            size: 0,
-            state: 0,
-            local: lace_ip::NONE,
-            remote: lace_ip::NONE,
-            local_port: 0,
-            remote_port: 0,
-            rtt_us: 0,
-            rtt_deviation_us: 0,
-            rto_us: 0,
-            congestion_window: 0,
-            slow_start_threshold: 0,
-            segment_size: 0,
-            retransmits: 0,
-            in_flight: 0,
-            send_window: 0,
-            receive_window: 0,
-            bytes_sent: 0,
-            bytes_received: 0,
-            bytes_held: 0,
-        }
-    }
 }
 
 /// Sets up `*info`, `size` being `sizeof *info`.

@@ -6,10 +6,10 @@
 
 use super::addr::lace_peer;
 use super::guard::{enter, lace_stack};
-use super::op::{Notify, lace_done, lace_op, lace_progress, start};
+use super::op::{Asks, Notify, lace_done, lace_op, lace_progress, start};
 use super::results::{LACE_EBADF, LACE_EINVAL, code, status};
 use super::sink::{CText, lace_sink, sink_at};
-use super::structs::{Sized32, init, read};
+use super::structs::{Sized32, init};
 use crate::client::ops::Client;
 use crate::client::tftp::{Get, Mode, Request, Tuning};
 use crate::storage::time::Duration;
@@ -59,23 +59,11 @@ pub struct lace_tftp_get {
 // SAFETY: integers, pointers and optional functions; the size is in front.
 unsafe impl Sized32 for lace_tftp_get {
     const MIN: usize = offset_of!(lace_tftp_get, local_port);
-    fn fresh() -> Self {
-        lace_tftp_get {
-            size: 0,
-            blksize: 0,
-            windowsize: 0,
-            server: lace_peer::NONE,
-            path: core::ptr::null(),
-            timeout_ms: 0,
-            retries: 0,
-            sink_stall_ms: 0,
-            netascii: 0,
-            progress: None,
-            done: None,
-            ctx: core::ptr::null_mut(),
-            local_port: 0,
-            reserved: [0; 3],
-        }
+}
+
+impl Asks for lace_tftp_get {
+    fn notify(&self) -> Notify {
+        Notify { progress: self.progress, done: self.done, ctx: self.ctx }
     }
 }
 
@@ -122,11 +110,7 @@ pub unsafe extern "C" fn lace_tftp_get_start(
     get: *const lace_tftp_get,
     sink: *const lace_sink,
 ) -> lace_op {
-    let get = match read(get) {
-        Ok(get) => get,
-        Err(code) => return code,
-    };
-    start(net, Notify { progress: get.progress, done: get.done, ctx: get.ctx }, |net, _| {
+    start(net, get, |get, net| {
         let request = Request {
             server: get.server.to_server()?,
             path: CText::new(super::addr::text(get.path, MAX_PATH)?),

@@ -55,23 +55,7 @@ pub struct lace_datagram {
 // SAFETY: integers and pointers; the size is in front.
 unsafe impl Sized32 for lace_datagram {
     const MIN: usize = size_of::<lace_datagram>();
-    fn fresh() -> Self {
-        lace_datagram {
-            size: size_of::<lace_datagram>() as u32,
-            socket: 0,
-            nic: 0,
-            src_port: 0,
-            dst_port: 0,
-            src: lace_ip::default(),
-            dst: lace_ip::default(),
-            payload: core::ptr::null(),
-            payload_len: 0,
-            payload_offset: 0,
-            frame: core::ptr::null(),
-            frame_len: 0,
-            reserved: 0,
-        }
-    }
+    const PRESET: Option<fn(&mut Self)> = Some(|datagram| datagram.size = size_of::<lace_datagram>() as u32);
 }
 
 impl lace_datagram {
