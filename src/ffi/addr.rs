@@ -4,6 +4,7 @@
 
 use super::results::{LACE_EAFNOSUPPORT, LACE_EFAULT, LACE_EINVAL, LACE_EMSGSIZE, LACE_ENAMETOOLONG, LACE_OK};
 use super::sink::CText;
+use crate::client::dns::literal;
 use crate::client::operation::Server;
 use core::ffi::{c_char, c_int};
 use core::net::Ipv4Addr;
@@ -100,7 +101,7 @@ impl lace_peer {
             return Ok(Server { name: None, addr: self.ip.v4()?, port: self.port });
         }
         let name = text(self.name, MAX_NAME)?;
-        match parse_v4(name) {
+        match literal(name) {
             Some(addr) => Ok(Server { name: None, addr, port: self.port }),
             None if name.is_empty() => Err(LACE_EINVAL),
             None => Ok(Server { name: Some(CText::new(name)), addr: Ipv4Addr::UNSPECIFIED, port: self.port }),
@@ -128,24 +129,6 @@ pub(super) fn text<'t>(text: *const c_char, max: usize) -> Result<&'t [u8], i32>
     Err(LACE_ENAMETOOLONG)
 }
 
-/// Parses four decimal numbers with dots between; no leading zeros, which some take for octal.
-pub(super) fn parse_v4(text: &[u8]) -> Option<Ipv4Addr> {
-    let mut octets = [0u8; 4];
-    let mut parts = text.split(|b| *b == b'.');
-    for octet in &mut octets {
-        let digits = parts.next()?;
-        if digits.is_empty() || digits.len() > 3 || (digits.len() > 1 && digits.first() == Some(&b'0')) {
-            return None;
-        }
-        let mut value = 0u16;
-        for d in digits {
-            value = value * 10 + u16::from(d.checked_sub(b'0').filter(|d| *d < 10)?);
-        }
-        *octet = u8::try_from(value).ok()?;
-    }
-    parts.next().is_none().then(|| Ipv4Addr::from(octets))
-}
-
 /// Sets `*ip` to the IPv4 address `a.b.c.d`. `ip` must not be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_ip_v4(ip: *mut lace_ip, a: u8, b: u8, c: u8, d: u8) {
@@ -167,7 +150,7 @@ pub unsafe extern "C" fn lace_ip_parse(text: *const c_char, ip: *mut lace_ip) ->
     if ip.is_null() {
         return LACE_EFAULT;
     }
-    let Some(addr) = parse_v4(bytes) else { return LACE_EINVAL };
+    let Some(addr) = literal(bytes) else { return LACE_EINVAL };
     // SAFETY: not null, and the caller vouches for it.
     unsafe { ip.write_unaligned(addr.into()) };
     LACE_OK

@@ -4,7 +4,7 @@
 //! it leaves the lease with the NIC, where it takes neither an operation nor a socket: `lace_poll` renews it until it
 //! is released, until the host sets an address of its own, or until it is lost.
 
-use super::addr::{lace_ip, lace_peer, parse_v4};
+use super::addr::{lace_ip, lace_peer};
 use super::guard::{Upcall, enter, lace_stack};
 use super::nic::{lace_nic_id, nic_at};
 use super::op::{Notify, begin, lace_done, lace_op};
@@ -14,6 +14,7 @@ use super::structs::{Sized32, init, with, writable};
 use super::udp::Handler;
 use crate::client::dhcp::op::Dhcp;
 use crate::client::dhcp::{DEFAULT_TIMEOUT, Request};
+use crate::client::dns::literal;
 use crate::client::ops::Client;
 use crate::stack::interface::{NicId, is_host_address};
 use crate::storage::host::{LeasePart, LeaseStore};
@@ -520,7 +521,7 @@ impl lace_lease {
         let addr = message
             .ipv4_list(option::TFTP_SERVER_ADDRESS)
             .find(|a| is_host_address(*a))
-            .or_else(|| parse_v4(named))
+            .or_else(|| literal(named))
             .or_else(|| Some(message.siaddr()).filter(|a| is_host_address(*a)));
         let server = message.ipv4(option::SERVER_ID).unwrap_or(Ipv4Addr::UNSPECIFIED);
         self.boot_server = lace_peer::NONE;

@@ -140,7 +140,7 @@ mod tests {
     // SAFETY: integers only, the size in front.
     unsafe impl Sized32 for Thing {
         const MIN: usize = 8;
-        const PRESET: Option<fn(&mut Self)> = Some(|Thing| (Thing.size, Thing.old, Thing.new) = (0, 1, 2));
+        const PRESET: Option<fn(&mut Self)> = Some(|thing| (thing.old, thing.new) = (1, 2));
     }
 
     #[test]

@@ -14,11 +14,13 @@ pub const LONGEST_S: u32 = 86_400;
 pub(super) struct NameHash(u64);
 
 impl NameHash {
-    /// The hash of a name in text form; case does not matter (FNV-1a).
-    pub(super) fn of(text: impl Iterator<Item = u8>) -> NameHash {
-        let step =
-            |hash: u64, byte: u8| (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0000_0100_0000_01b3);
-        NameHash(text.fold(0xcbf2_9ce4_8422_2325, step))
+    /// The hash of a name in text form, in parts; case does not matter (FNV-1a).
+    pub(super) fn of(parts: &[&[u8]]) -> NameHash {
+        let mut hash = 0xcbf2_9ce4_8422_2325;
+        for byte in parts.iter().copied().flatten() {
+            hash = (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        NameHash(hash)
     }
 }
 
@@ -43,13 +45,15 @@ pub(super) struct Cache<'a> {
 }
 
 impl<'a> Cache<'a> {
+    /// A table of unused entries.
     pub(super) fn new(entries: &'a mut [Cached]) -> Self {
-        entries.fill(Cached::FREE);
         Cache { entries }
     }
 
     pub(super) fn clear(&mut self) {
-        self.entries.fill(Cached::FREE);
+        for entry in self.entries.iter_mut() {
+            entry.until = Instant::ZERO;
+        }
     }
 
     /// The addresses of a name, if they are known and may still be used.

@@ -88,6 +88,7 @@ impl Alias {
 }
 
 /// Reads a dotted address: four decimal numbers without leading zeros, which some read as octal.
+#[inline(never)]
 pub fn literal(text: &[u8]) -> Option<Ipv4Addr> {
     let mut octets = [0u8; 4];
     let mut parts = text.split(|byte| *byte == b'.');
@@ -146,17 +147,23 @@ impl<'a> Resolver<'a> {
     }
 
     fn replace(&mut self, of: Option<NicId>, servers: &[Ipv4Addr]) {
-        let mut rest: heapless::Vec<Named, SERVERS> = heapless::Vec::new();
-        core::mem::swap(&mut rest, &mut self.servers);
+        self.remove(of);
+        // The host's own first, then these, then those of other leases; what does not fit is left out.
+        let first = self.servers.iter().filter(|(_, of)| of.is_none()).count();
+        for (at, addr) in (first..SERVERS).zip(servers) {
+            if self.servers.is_full() {
+                self.servers.pop();
+            }
+            // There is a place, and no gap before it.
+            let _ = self.servers.insert(at, (*addr, of));
+        }
+    }
+
+    /// Forgets the servers that the host named, or the lease of a NIC.
+    fn remove(&mut self, of: Option<NicId>) {
+        self.servers.retain(|(_, o)| *o != of);
         // Other servers may say otherwise.
         self.cache.clear();
-        let new = servers.iter().map(|addr| (*addr, of));
-        let host = rest.iter().copied().filter(|(_, o)| o.is_none() && of.is_some());
-        let leases = rest.iter().copied().filter(|(_, o)| o.is_some() && *o != of);
-        // The host's own first; what does not fit is left out.
-        for server in host.chain(new).chain(leases) {
-            let _ = self.servers.push(server);
-        }
     }
 
     /// Sets the servers that the lease of `nic` names.
@@ -178,8 +185,7 @@ impl<'a> Resolver<'a> {
     /// Forgets what the lease of `nic` named.
     #[cfg(feature = "dhcp")]
     pub(super) fn remove_lease(&mut self, nic: NicId) {
-        self.servers.retain(|(_, of)| *of != Some(nic));
-        self.cache.clear();
+        self.remove(Some(nic));
         if self.search_of == Some(nic) {
             self.search.clear();
             self.search_of = None;
@@ -213,10 +219,21 @@ struct Candidate<'n> {
 
 #[cfg(feature = "dns")]
 impl<'n> Candidate<'n> {
-    /// The bytes of the text.
-    fn bytes(self) -> impl Iterator<Item = u8> + 'n {
-        let dot: &[u8] = if self.domain.is_empty() { &[] } else { b"." };
-        [self.name, dot, self.domain].into_iter().flatten().copied()
+    /// The text, in parts.
+    fn parts(self) -> [&'n [u8]; 3] {
+        [self.name, if self.domain.is_empty() { &[] } else { b"." }, self.domain]
+    }
+
+    /// Its length in bytes.
+    fn len(self) -> usize {
+        let dot = usize::from(!self.domain.is_empty());
+        self.name.len().wrapping_add(dot).wrapping_add(self.domain.len())
+    }
+
+    /// By which it is remembered.
+    #[inline(never)]
+    fn hash(self) -> cache::NameHash {
+        cache::NameHash::of(&self.parts())
     }
 
     /// Calls `each` on its labels, from the left.
@@ -226,7 +243,7 @@ impl<'n> Candidate<'n> {
     fn labels(self, each: &mut dyn FnMut(&[u8]) -> crate::wire::Result<()>) -> crate::wire::Result<()> {
         use crate::wire::dns::{MAX_LABEL_LEN, MAX_NAME_LEN};
         // Each label's length takes the place of a dot; the first and the root are beside that.
-        if self.bytes().count() > MAX_NAME_LEN - 2 {
+        if self.len() > MAX_NAME_LEN - 2 {
             return Err(crate::wire::Error::Malformed);
         }
         for part in [self.name, self.domain].into_iter().take(if self.domain.is_empty() { 1 } else { 2 }) {

@@ -1,7 +1,6 @@
 //! Looking a name up: queries to one server after the other until one answers (RFC 1035 §7). What is not the answer to the
 //! query that is out is dropped (RFC 5452 §9).
 
-use super::cache::NameHash;
 use super::{ALIAS, Alias, Candidate, Found, Resolved, Resolver, literal};
 use crate::client::operation::{Cx, Datagram, DetailKind, icmp_meaning};
 use crate::stack::egress::TxError;
@@ -135,7 +134,7 @@ impl Resolve {
         self.restart();
         self.ttl_s = u32::MAX;
         let resolver = &mut cx.shared.resolver;
-        let hash = NameHash::of(resolver.candidate(name, self.candidate)?.bytes());
+        let hash = resolver.candidate(name, self.candidate)?.hash();
         let known = resolver.cache.get(now, hash)?;
         Some(self.take(&mut resolver.found, known))
     }
@@ -282,7 +281,7 @@ impl Resolve {
             resolver.alias.as_ref()?.name.len()
         } else {
             // Lengths of labels take the places of the dots; the first and the root are beside that.
-            resolver.candidate(name, self.candidate)?.bytes().count().saturating_add(2)
+            resolver.candidate(name, self.candidate)?.len().saturating_add(2)
         };
         // Type and class follow.
         Some(name.saturating_add(HEADER_LEN + 4))
@@ -323,7 +322,7 @@ impl Resolve {
             Answer::Addresses => {
                 let now = cx.now();
                 let resolver = &mut cx.shared.resolver;
-                if let Some(hash) = resolver.candidate(name, self.candidate).map(|c| NameHash::of(c.bytes())) {
+                if let Some(hash) = resolver.candidate(name, self.candidate).map(Candidate::hash) {
                     resolver.cache.put(now, hash, self.ttl_s, &resolver.found);
                 }
                 self.state = State::Done(Ok(()));
@@ -365,31 +364,35 @@ impl Resolve {
             return Answer::Dropped(Counter::DropDnsMalformed);
         }
         let from = self.server.map(|s| s.addr);
-        match message.rcode() {
-            Rcode::NO_ERROR => {}
-            Rcode::NAME_ERROR => {
-                cx.detail.set(DetailKind::Dns, u32::from(Rcode::NAME_ERROR.0), from, &[]);
-                return Answer::Negative;
-            }
-            other => {
-                cx.detail.set(DetailKind::Dns, u32::from(other.0), from, &[]);
-                return Answer::Useless(if other == Rcode::REFUSED { Error::Denied } else { Error::Remote });
-            }
+        let rcode = message.rcode();
+        if rcode != Rcode::NO_ERROR {
+            cx.detail.set(DetailKind::Dns, u32::from(rcode.0), from, &[]);
+            return match rcode {
+                Rcode::NAME_ERROR => Answer::Negative,
+                Rcode::REFUSED => Answer::Useless(Error::Denied),
+                _ => Answer::Useless(Error::Remote),
+            };
         }
-        let answers = || records.clone().map_while(|r| r.ok()).filter(|r| r.section == Section::Answer);
         let mut name = question.name;
         let mut ttl_s = self.ttl_s;
         let mut followed = self.aliases;
         let mut addrs: heapless::Vec<Ipv4Addr, ADDRESSES> = heapless::Vec::new();
         // RFC 1034 §3.6.2: from alias to alias until there is an address. Loops end at the limit.
         loop {
-            for record in answers().filter(|r| r.name.matches(&name)) {
-                if let Data::A(addr) = record.data
-                    && is_host_address(addr)
-                {
-                    ttl_s = ttl_s.min(record.ttl_s);
-                    // The first ones count.
-                    let _ = addrs.push(addr);
+            let mut alias = None;
+            for record in records.clone() {
+                let Ok(record) = record else { break };
+                if record.section != Section::Answer || !record.name.matches(&name) {
+                    continue;
+                }
+                match record.data {
+                    Data::A(addr) if is_host_address(addr) => {
+                        ttl_s = ttl_s.min(record.ttl_s);
+                        // The first ones count.
+                        let _ = addrs.push(addr);
+                    }
+                    Data::Cname(target) if alias.is_none() => alias = Some((target, record.ttl_s)),
+                    _ => {}
                 }
             }
             if !addrs.is_empty() {
@@ -398,10 +401,6 @@ impl Resolve {
                 let _ = self.take(&mut cx.shared.resolver.found, &addrs);
                 return Answer::Addresses;
             }
-            let alias = answers().filter(|r| r.name.matches(&name)).find_map(|r| match r.data {
-                Data::Cname(target) => Some((target, r.ttl_s)),
-                _ => None,
-            });
             let Some((target, ttl)) = alias else { break };
             followed = followed.saturating_add(1);
             if followed > MAX_ALIASES {
