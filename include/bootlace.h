@@ -582,8 +582,8 @@ int lace_nic_reset(lace_stack *net, lace_nic_id nic);
 /**
  * Says that an asynchronous NIC is done with the frame of `token`.
  *
- * Returns 0; `LACE_EBADF`; `LACE_EINVAL` for a token that is not out; `LACE_EBUSY` from a leaf callback: report from
- * `pump`.
+ * Returns 0; `LACE_EBADF`; `LACE_EINVAL` for a token that is not out with that NIC; `LACE_EBUSY` from a leaf callback:
+ * report from `pump`.
  */
 int lace_nic_tx_done(lace_stack *net, lace_nic_id nic, uint32_t token);
 
@@ -1773,9 +1773,10 @@ int lace_lease_init(struct lace_lease *lease, size_t size);
  * Starts DHCP on a NIC; `dhcp` NULL: the usual request; `lease` NULL: nobody wants to know more than that the
  * address is set. What ran on that NIC before is ended. The operation's result is 0.
  *
- * Returns the operation; `LACE_EFAULT`; `LACE_EINVAL` for options that do not parse, or that the client sets itself;
- * `LACE_ENAMETOOLONG` for more texts than fit; `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The
- * operation fails with `LACE_ETIMEDOUT`: no usable answer; its detail has the text of the last refusal.
+ * Returns the operation; `LACE_EFAULT`, also for a lease that overlaps the stack's own memory; `LACE_EINVAL` for
+ * options that do not parse, or that the client sets itself; `LACE_ENAMETOOLONG` for more texts than fit;
+ * `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ETIMEDOUT`: no usable
+ * answer; its detail has the text of the last refusal.
  */
 lace_op lace_dhcp_start(lace_stack *net, lace_nic_id nic, const struct lace_dhcp *dhcp, struct lace_lease *lease);
 

@@ -155,6 +155,36 @@ static void async(void)
 	wire_down(&w);
 }
 
+static void setup_two(struct wire *w)
+{
+	setup_async(w);
+	w->config.nics = 2;
+	w->inside = NULL;
+}
+
+/* A token is that NIC's which was given the frame: what another one says of it frees nothing. */
+static void async_two(void)
+{
+	struct wire w;
+	struct lace_nic second;
+	lace_nic_id other;
+	uint8_t frame[60] = { 255, 255, 255, 255, 255, 255 };
+
+	wire_bare(&w, setup_two);
+	second = w.driver;
+	second.mac[5] ^= 1;
+	other = lace_nic_add(w.net, &second);
+	CHECK(other > 0 && other != w.nic);
+	CHECK_EQ(lace_send_frame(w.net, w.nic, frame, sizeof frame), 0);
+	CHECK_EQ(w.token_count, 1);
+	CHECK_EQ(lace_nic_tx_done(w.net, other, w.tokens[0]), LACE_EINVAL);
+	CHECK_EQ(lace_nic_reset(w.net, other), 0);
+	CHECK_EQ(lace_stack_stop(w.net), LACE_EAGAIN);
+	CHECK_EQ(lace_nic_tx_done(w.net, w.nic, w.tokens[0]), 0);
+	CHECK_EQ(lace_nic_tx_done(w.net, w.nic, w.tokens[0]), LACE_EINVAL);
+	wire_down(&w);
+}
+
 static void async_reset(void)
 {
 	struct wire w;
@@ -745,7 +775,8 @@ int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		{ "pull", pull }, { "push", push }, { "own_frames", own_frames }, { "gather", gather }, { "async", async },
-		{ "async_reset", async_reset }, { "busy", busy }, { "nic_fails", nic_fails }, { "two_stacks", two_stacks },
+		{ "async_two", async_two }, { "async_reset", async_reset }, { "busy", busy }, { "nic_fails", nic_fails },
+		{ "two_stacks", two_stacks },
 		{ "poll_ends", poll_ends }, { "send_from_handler", send_from_handler }, { "sockets", sockets },
 		{ "without_address", without_address }, { "hooks", hooks }, { "routes", routes },
 		{ "tftp_errors", tftp_errors }, { "file_reads", file_reads },

@@ -657,12 +657,74 @@ static void nfs(void)
 	wire_down(&w);
 }
 
+static void setup_full(struct wire *w)
+{
+	CHECK_EQ(lace_config_full(&w->config, sizeof w->config), 0);
+}
+
+/* The stack's own memory is nobody's to be read from, landed in or kept for later. */
+static void own_memory(void)
+{
+	struct lace_tftp_get get;
+	struct lace_mount mount;
+	struct lace_nfs_get nfs;
+	struct lace_sink sink;
+	struct lace_source source;
+	struct lace_tftp_put put;
+	struct lace_span span;
+	struct lace_lease *lease, was;
+	struct wire w;
+	uint8_t *own;
+	lace_udp s;
+
+	wire_up(&w, setup_full);
+	own = (uint8_t *)w.memory + lace_stack_size(&w.config) - 5008;
+	lease = (struct lace_lease *)own;
+	s = lace_udp_open_queue(w.net);
+	CHECK(s > 0);
+	CHECK_EQ(lace_udp_send(w.net, s, &them, 7, own, 10), LACE_EFAULT);
+	CHECK_EQ(lace_udp_recv(w.net, s, own, 10, NULL), LACE_EFAULT);
+	span.data = (uint8_t *)w.memory - 1;
+	span.len = 2;
+	CHECK_EQ(lace_udp_sendv(w.net, s, &them, 7, &span, 1), LACE_EFAULT);
+	CHECK_EQ(lace_send_ip(w.net, w.nic, NULL, &them, 99, 1, &span, 1), LACE_EFAULT);
+	CHECK_EQ(lace_send_frame(w.net, w.nic, own, 60), LACE_EFAULT);
+	CHECK_EQ(lace_tftp_get_init(&get, sizeof get), 0);
+	get.server.ip = them;
+	get.path = "f";
+	CHECK_EQ(lace_sink_memory(&sink, sizeof sink, own, 10), 0);
+	CHECK_EQ(lace_tftp_get_start(w.net, &get, &sink), LACE_EFAULT);
+	CHECK_EQ(lace_file_open_start(w.net, &get, own, 1000), LACE_EFAULT);
+	CHECK_EQ(lace_tftp_put_init(&put, sizeof put), 0);
+	put.server.ip = them;
+	put.path = "f";
+	CHECK_EQ(lace_source_memory(&source, sizeof source, own, 10), 0);
+	CHECK_EQ(lace_tftp_put_start(w.net, &put, &source), LACE_EFAULT);
+	CHECK_EQ(lace_mount_init(&mount, sizeof mount), 0);
+	CHECK_EQ(lace_nfs_get_init(&nfs, sizeof nfs), 0);
+	mount.server = them;
+	mount.transport = LACE_NFS_UDP;
+	mount.nfs_port = 2049;
+	mount.root_len = 4;
+	mount.path = "/";
+	nfs.mount = &mount;
+	nfs.path = "f";
+	CHECK_EQ(lace_nfs_get_start(w.net, &nfs, &sink), LACE_EFAULT);
+	CHECK_EQ(lace_nfs_open_start(w.net, &nfs, own, 1000), LACE_EFAULT);
+	memcpy(&was, lease, sizeof was);
+	lease->size = sizeof was;
+	CHECK_EQ(lace_dhcp_start(w.net, w.nic, NULL, lease), LACE_EFAULT);
+	memcpy(lease, &was, sizeof was);
+	wire_down(&w);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		{ "init", init }, { "sizes", sizes }, { "handles", handles }, { "drivers", drivers },
 		{ "no_frames", no_frames }, { "frame_lengths", frame_lengths }, { "alignments", alignments },
 		{ "clock_wraps", clock_wraps }, { "clock_stands", clock_stands }, { "nfs", nfs },
+		{ "own_memory", own_memory },
 	};
 
 	return wire_main(tests, sizeof tests / sizeof *tests, argc, argv);

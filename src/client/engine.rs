@@ -177,9 +177,9 @@ impl<'a, H: Host> Engine<'a, H> {
         Instant::NEVER
     }
 
-    /// An asynchronous NIC is done with the frame of `token`. `false`: no such token is out.
-    pub fn tx_done(&mut self, token: Token) -> bool {
-        match self.stack.tx_done(token) {
+    /// An asynchronous NIC is done with the frame of `token`. `false`: no such token is out with it.
+    pub fn tx_done(&mut self, nic: NicId, token: Token) -> bool {
+        match self.stack.tx_done(nic, token) {
             None => false,
             Some(own) => {
                 self.release(own);

@@ -8,6 +8,7 @@ use super::addr::{lace_ip, lace_peer};
 use super::guard::{Upcall, enter, lace_stack};
 use super::nic::{lace_nic_id, nic_at};
 use super::op::{Notify, begin, lace_done, lace_op};
+use super::region::Region;
 use super::results::{LACE_EFAULT, LACE_EINVAL, LACE_ENOENT, code, status, value};
 use super::sink::CText;
 use super::structs::{Sized32, init, with, writable};
@@ -167,9 +168,10 @@ pub unsafe extern "C" fn lace_lease_init(lease: *mut lace_lease, size: usize) ->
 /// Starts DHCP on a NIC; `dhcp` NULL: the usual request; `lease` NULL: nobody wants to know more than that the
 /// address is set. What ran on that NIC before is ended. The operation's result is 0.
 ///
-/// Returns the operation; `LACE_EFAULT`; `LACE_EINVAL` for options that do not parse, or that the client sets itself;
-/// `LACE_ENAMETOOLONG` for more texts than fit; `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The
-/// operation fails with `LACE_ETIMEDOUT`: no usable answer; its detail has the text of the last refusal.
+/// Returns the operation; `LACE_EFAULT`, also for a lease that overlaps the stack's own memory; `LACE_EINVAL` for
+/// options that do not parse, or that the client sets itself; `LACE_ENAMETOOLONG` for more texts than fit;
+/// `LACE_EMFILE`, `LACE_EBADF`, `LACE_EBUSY`, `LACE_ENETDOWN`. The operation fails with `LACE_ETIMEDOUT`: no usable
+/// answer; its detail has the text of the last refusal.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_dhcp_start(
     net: *mut lace_stack,
@@ -185,6 +187,9 @@ pub unsafe extern "C" fn lace_dhcp_start(
     }
     let begin = |given: &lace_dhcp| {
         begin(net, &Notify { progress: None, done: given.done, ctx: given.ctx }, |net| {
+            if !lease.to.is_null() {
+                Region::new(lease.to.cast(), size_of::<lace_lease>(), &net.arena)?;
+            }
             let request = request(given, nic_at(net, nic)?)?;
             Ok(Client::Dhcp(Dhcp::new(request, lease)))
         })

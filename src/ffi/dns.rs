@@ -18,11 +18,14 @@ use core::net::Ipv4Addr;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_dns_set(net: *mut lace_stack, servers: *const lace_ip, n: u32) -> c_int {
     status(enter(net).and_then(|net| {
+        if n > SERVERS as u32 {
+            return Err(LACE_EINVAL);
+        }
         if servers.is_null() && n > 0 {
             return Err(LACE_EFAULT);
         }
         let mut list: heapless::Vec<Ipv4Addr, SERVERS> = heapless::Vec::new();
-        for i in 0..n.min(SERVERS as u32 + 1) {
+        for i in 0..n {
             // SAFETY: the caller gives `n` addresses.
             let addr = unsafe { servers.add(i as usize).read_unaligned() }.v4()?;
             if !is_host_address(addr) || list.push(addr).is_err() {

@@ -303,13 +303,13 @@ pub unsafe extern "C" fn lace_nic_reset(net: *mut lace_stack, nic: lace_nic_id) 
 
 /// Says that an asynchronous NIC is done with the frame of `token`.
 ///
-/// Returns 0; `LACE_EBADF`; `LACE_EINVAL` for a token that is not out; `LACE_EBUSY` from a leaf callback: report from
-/// `pump`.
+/// Returns 0; `LACE_EBADF`; `LACE_EINVAL` for a token that is not out with that NIC; `LACE_EBUSY` from a leaf callback:
+/// report from `pump`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lace_nic_tx_done(net: *mut lace_stack, nic: lace_nic_id, token: u32) -> c_int {
     status(enter(net).and_then(|net| {
-        net.nics.find(nic)?;
-        net.call_always(|core| if core.engine.tx_done(Token(token)) { Ok(()) } else { Err(LACE_EINVAL) })
+        let id = nic_at(net, nic)?;
+        net.call_always(|core| if core.engine.tx_done(id, Token(token)) { Ok(()) } else { Err(LACE_EINVAL) })
     }))
 }
 

@@ -705,7 +705,7 @@ pub(super) fn copy_out<N: Nic>(
             .and_then(|()| iface.nic.send(&Pieces::new(out, &[]), token).map_err(TxError::from)),
     };
     if !asynchronous || sent.is_err() {
-        frames.done(token);
+        frames.done(nic, token);
     }
     sent
 }

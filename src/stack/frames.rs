@@ -47,11 +47,11 @@ impl<'a> TxFrames<'a> {
         Some((slot.bytes, Token((u32::from(slot.generation) << 16) | number)))
     }
 
-    /// Frees the slot of `token`; returns what its sender waits for, or `None` for a token that is not out.
-    pub fn done(&mut self, token: Token) -> Option<Token> {
+    /// Frees the slot of `token`; returns what its sender waits for, or `None` for a token that is not out with `nic`.
+    pub fn done(&mut self, nic: NicId, token: Token) -> Option<Token> {
         let index = (token.0 & 0xffff).checked_sub(1)?;
         let slot = self.slots.get_mut(usize::try_from(index).ok()?)?;
-        if !slot.busy || u32::from(slot.generation) != token.0 >> 16 {
+        if !slot.busy || slot.nic != nic || u32::from(slot.generation) != token.0 >> 16 {
             return None;
         }
         slot.busy = false;

@@ -32,7 +32,7 @@ pub(super) fn send_gathered<N: Nic>(
         None => Err(TxError::Invalid),
     };
     if sent.is_err() {
-        frames.done(token);
+        frames.done(nic, token);
     }
     sent
 }

@@ -228,9 +228,9 @@ impl<'a, H: Host> Stack<'a, H> {
     }
 
     /// An asynchronous NIC is done with the frame of `token`; returns its sender's own token.
-    pub fn tx_done(&mut self, token: crate::storage::host::Token) -> Option<crate::storage::host::Token> {
+    pub fn tx_done(&mut self, nic: NicId, token: crate::storage::host::Token) -> Option<crate::storage::host::Token> {
         self.wake = true;
-        self.frames.done(token)
+        self.frames.done(nic, token)
     }
 
     /// A NIC forgot all frames it was given; tells `each` the sender's own token of every one.

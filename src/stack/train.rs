@@ -307,7 +307,7 @@ mod tests {
                     }
                     assert_eq!(sent[0], sent[1], "{caps:?} {vlan:?} {len}");
                     for token in wire.borrow_mut().tokens.drain(..) {
-                        stack.tx_done(token);
+                        stack.tx_done(nic, token);
                     }
                 }
             }

@@ -184,7 +184,7 @@ impl Node {
     pub fn tokens_done(&mut self) -> usize {
         let tokens: Vec<_> = self.wire.borrow_mut().tokens.drain(..).collect();
         for token in &tokens {
-            if let Some(own) = self.stack.tx_done(*token) {
+            if let Some(own) = self.stack.tx_done(self.nic, *token) {
                 self.tcp.tx_done(own);
             }
         }
