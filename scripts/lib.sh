@@ -46,6 +46,12 @@ fi
 export RUSTC
 
 set -- $(printf '%s' "${FEATURES:-}" | tr ',' ' ')
+known=$(sed -n '/^default = \[/{s/^[^[]*\[//;s/[],"]//g;p;}' Cargo.toml)
+for feature in "$@"; do
+    case " $known none " in *" $feature "*) continue ;; esac
+    echo "unknown feature: $feature; known: $known, or none" >&2
+    exit 2
+done
 case "${FEATURES:-}" in
 '') features="--features panic-handler" ;;
 none) features="--no-default-features --features panic-handler" ;;
