@@ -284,8 +284,11 @@ static void quit(int status)
 __asm__(".globl _start\n_start:\n\tcall bare_start\n");
 #elif defined(__i386__)
 __asm__(".globl _start\n_start:\n\tand $-16, %esp\n\tcall bare_start\n");
-#elif defined(__aarch64__) || defined(__arm__)
+#elif defined(__aarch64__)
 __asm__(".globl _start\n_start:\n\tbl bare_start\n");
+#elif defined(__arm__)
+/* The assembler is in the state that the function before left it in, and the entry point does not tell ARM from Thumb. */
+__asm__(".arm\n.balign 4\n.globl _start\n_start:\n\tbl bare_start\n");
 #elif defined(__riscv)
 __asm__(".globl _start\n_start:\n\tcall bare_start\n");
 #elif defined(__mips__)
