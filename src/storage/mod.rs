@@ -5,5 +5,6 @@ pub mod error;
 pub mod host;
 pub mod ranges;
 pub mod ring;
+pub mod saturating;
 pub mod slots;
 pub mod time;

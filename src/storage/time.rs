@@ -1,28 +1,8 @@
 //! Instants and durations in microseconds. The stack keeps one 64-bit time line; `ffi` extends the host's clock, which
 //! may have 32 bits, onto it. Both types saturate: no arithmetic on times can wrap or panic.
 
+use super::saturating;
 use core::ops::{Add, AddAssign, Sub};
-
-/// 64-bit arithmetic that saturates takes a dozen instructions on a 32-bit machine: there is one copy of each there.
-mod saturating {
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
-    #[cfg_attr(not(target_pointer_width = "32"), inline)]
-    pub const fn add(a: u64, b: u64) -> u64 {
-        a.saturating_add(b)
-    }
-
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
-    #[cfg_attr(not(target_pointer_width = "32"), inline)]
-    pub const fn sub(a: u64, b: u64) -> u64 {
-        a.saturating_sub(b)
-    }
-
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
-    #[cfg_attr(not(target_pointer_width = "32"), inline)]
-    pub const fn mul(a: u64, b: u64) -> u64 {
-        a.saturating_mul(b)
-    }
-}
 
 /// A point in time: microseconds on the stack's own time line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,6 +6,7 @@
 //! acknowledge many at once.
 
 use super::seq::Pos;
+use crate::storage::saturating::mul;
 use crate::storage::time::{Duration, Instant};
 
 /// How the window grows and shrinks.
@@ -277,9 +278,10 @@ impl Congestion {
                 cubic.reno = window;
                 cubic.reno_carry = 0;
                 if window < cubic.max {
-                    // K = ∛((W_max − cwnd) / C), C = 0.4 segments a second cubed; here in milliseconds.
+                    // K = ∛((W_max − cwnd) / C), C = 0.4 segments a second cubed; here in milliseconds. Windows have
+                    // 30 bits, so none of these products overflows.
                     let lack = u64::from(cubic.max.saturating_sub(window));
-                    let cubed = lack.saturating_mul(2_500_000_000).checked_div(u64::from(mss)).unwrap_or(0);
+                    let cubed = lack.wrapping_mul(2_500_000_000).checked_div(u64::from(mss)).unwrap_or(0);
                     cubic.k_ms = cube_root(cubed);
                     cubic.origin = cubic.max;
                 } else {
@@ -297,9 +299,9 @@ impl Congestion {
         }
         // RFC 9438 §4.3: at least what NewReno would have; α = 3 (1 − β) / (1 + β) = 9/17 until the old window.
         let (num, den) = if cubic.reno < cubic.prior { (9, 17) } else { (1, 1) };
-        let step = u64::from(acked).saturating_mul(u64::from(mss)).saturating_mul(num);
-        cubic.reno_carry = cubic.reno_carry.saturating_add(step);
-        let unit = u64::from(cubic.reno.max(1)).saturating_mul(den);
+        let step = u64::from(acked).wrapping_mul(u64::from(mss)).wrapping_mul(num);
+        cubic.reno_carry = cubic.reno_carry.wrapping_add(step);
+        let unit = u64::from(cubic.reno.max(1)).wrapping_mul(den);
         let (whole, rest) = divide(cubic.reno_carry, unit);
         cubic.reno = cubic.reno.saturating_add(u32::try_from(whole).unwrap_or(u32::MAX)).min(MAX_WINDOW);
         cubic.reno_carry = rest;
@@ -310,7 +312,7 @@ impl Congestion {
         }
         // RFC 9438 §4.4, §4.5: (target − cwnd) / cwnd for each segment acknowledged.
         let lack = u64::from(target.saturating_sub(window));
-        self.carry = self.carry.saturating_add(lack.saturating_mul(u64::from(acked)));
+        self.carry = self.carry.wrapping_add(lack.wrapping_mul(u64::from(acked)));
         let (whole, rest) = divide(self.carry, u64::from(window.max(1)));
         self.carry = rest;
         self.grow(u32::try_from(whole).unwrap_or(u32::MAX));
@@ -322,8 +324,8 @@ impl Cubic {
     fn at(&self, t_ms: u64, mss: u32) -> u32 {
         let off = t_ms.abs_diff(self.k_ms).min(100_000);
         // 0.4 mss (ms / 1000)³, in an order that stays below 2⁶⁴.
-        let cubed = off.saturating_mul(off).saturating_mul(off) / 1_000;
-        let grown = cubed.saturating_mul(u64::from(mss)) / 2_500_000;
+        let cubed = off.wrapping_mul(off).wrapping_mul(off) / 1_000;
+        let grown = cubed.wrapping_mul(u64::from(mss)) / 2_500_000;
         let grown = u32::try_from(grown).unwrap_or(u32::MAX);
         let size =
             if t_ms >= self.k_ms { self.origin.saturating_add(grown) } else { self.origin.saturating_sub(grown) };
@@ -347,7 +349,7 @@ fn cube_root(n: u64) -> u64 {
     // Bit by bit from 2²¹, whose cube is 2⁶³.
     for bit in (0..22).rev() {
         let tried = root | 1 << bit;
-        if tried.saturating_mul(tried).saturating_mul(tried) <= n {
+        if mul(mul(tried, tried), tried) <= n {
             root = tried;
         }
     }

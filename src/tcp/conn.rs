@@ -382,9 +382,17 @@ impl<'a, H: Host> Connection<'a, H> {
     }
 
     /// Largest data of a segment that carries `options` bytes of options.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
     pub(super) fn room(&self, options: usize) -> u32 {
         self.tx.mss.min(self.path.mss()).saturating_sub(options as u32).max(1)
+    }
+
+    /// The path takes segments of another size.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn resize(&mut self) {
+        self.tx.congestion.set_mss(self.room(self.stamp_len()));
     }
 
     /// Bytes of options on each segment.

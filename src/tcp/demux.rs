@@ -270,8 +270,8 @@ impl<'a, H: Host> Tcp<'a, H> {
                 let told = if mtu >= error.len { 0 } else { mtu };
                 if conn.path.too_big(told, now) {
                     // What was too long is sent again at once; the path lost it, not a queue.
-                    conn.tx.congestion.set_mss(conn.room(conn.stamp_len()));
-                    conn.tx.board.mark_lost(|_| true);
+                    conn.resize();
+                    conn.tx.board.mark_all_lost();
                     conn.ready = true;
                 }
             }

@@ -166,6 +166,7 @@ impl<'a> Scoreboard<'a> {
         (0..self.len).filter_map(|index| self.range(index))
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn tally(&mut self, mark: Mark, bytes: u64, add: bool) {
         let counter = match mark {
             Mark::Flying => return,
@@ -174,6 +175,17 @@ impl<'a> Scoreboard<'a> {
             Mark::Sacked => &mut self.sacked,
         };
         *counter = if add { counter.saturating_add(bytes) } else { counter.saturating_sub(bytes) };
+    }
+
+    /// Gives the range at `index` another mark.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn remark(&mut self, index: usize, mark: Mark) {
+        let Some(range) = self.range(index) else { return };
+        self.tally(range.mark, range.bytes(), false);
+        self.tally(mark, range.bytes(), true);
+        if let Some(sent) = self.at_mut(index) {
+            sent.mark = mark;
+        }
     }
 
     /// Adds `len` bytes sent at `now` behind the last; they share the last range if that was sent in the same span of
@@ -363,28 +375,14 @@ impl<'a> Scoreboard<'a> {
             self.join(index);
             return;
         }
-        // No two neighbours are alike, so at least every other range is of another mark: forget the highest SACK.
-        let Some(index) = (0..self.len).rev().find(|i| self.at(*i).is_some_and(|s| s.mark == Mark::Sacked)) else {
-            // Marks without SACK: a lost range counts as in flight again; its timer brings it back.
-            if let (Some(a), Some(b)) = (self.range(0), self.range(1)) {
-                self.tally(a.mark, a.bytes(), false);
-                self.tally(b.mark, a.bytes(), true);
-                if let Some(first) = self.at_mut(0) {
-                    first.mark = b.mark;
-                }
-                self.join(0);
-            }
-            return;
-        };
-        let Some(range) = self.range(index) else { return };
-        let neighbour = if index == 0 { 1 } else { index.saturating_sub(1) };
-        let mark = self.at(neighbour).map_or(Mark::Flying, |s| s.mark);
-        self.tally(Mark::Sacked, range.bytes(), false);
-        self.tally(mark, range.bytes(), true);
-        if let Some(sent) = self.at_mut(index) {
-            sent.mark = mark;
+        // No two neighbours are alike, so at least every other range is of another mark: forget the highest SACK. Marks
+        // without SACK: the first range counts as its neighbour does; if it was lost, its timer brings it back.
+        let sacked = (0..self.len).rev().find(|i| self.at(*i).is_some_and(|s| s.mark == Mark::Sacked)).unwrap_or(0);
+        let neighbour = sacked.checked_sub(1).unwrap_or(1);
+        if let Some(mark) = self.at(neighbour).map(|s| s.mark) {
+            self.remark(sacked, mark);
+            self.join(sacked.min(neighbour));
         }
-        self.join(index.min(neighbour));
     }
 
     /// Marks as lost what is in flight and of which `which` says so, looking at each range once.
@@ -393,15 +391,18 @@ impl<'a> Scoreboard<'a> {
         let mut index = 0;
         while let Some(range) = self.range(index) {
             if matches!(range.mark, Mark::Flying | Mark::Again) && which(&range) {
-                self.tally(range.mark, range.bytes(), false);
-                self.tally(Mark::Lost, range.bytes(), true);
-                if let Some(sent) = self.at_mut(index) {
-                    sent.mark = Mark::Lost;
-                }
+                self.remark(index, Mark::Lost);
             }
             index = index.saturating_add(1);
         }
-        self.lost.saturating_sub(before)
+        self.lost.wrapping_sub(before)
+    }
+
+    /// Marks all that is in flight as lost.
+    #[cold]
+    #[inline(never)]
+    pub fn mark_all_lost(&mut self) {
+        self.mark_lost(|_| true);
     }
 
     /// Marks the first `len` bytes in flight as lost, whatever their time: what three duplicate acknowledgements or a
@@ -414,7 +415,7 @@ impl<'a> Scoreboard<'a> {
         let end = front.end.earlier(front.start + len);
         let before = self.lost;
         self.set(front.start, end, Mark::Lost, front.time, front.again);
-        self.lost.saturating_sub(before)
+        self.lost.wrapping_sub(before)
     }
 
     /// The lowest lost range.
@@ -443,28 +444,19 @@ impl<'a> Scoreboard<'a> {
     /// Forgets all selective acknowledgements: the receiver has thrown those bytes away (RFC 2018 §8).
     pub fn forget_sacks(&mut self) {
         for index in 0..self.len {
-            if let Some(sent) = self.at_mut(index)
-                && sent.mark == Mark::Sacked
-            {
-                sent.mark = Mark::Flying;
+            if self.at(index).is_some_and(|sent| sent.mark == Mark::Sacked) {
+                self.remark(index, Mark::Flying);
             }
         }
-        self.sacked = 0;
     }
 
     /// Takes losses back: what was declared lost by a timeout that was none is in flight.
     pub fn forget_losses(&mut self) {
         for index in 0..self.len {
-            if let Some(sent) = self.at_mut(index)
-                && sent.mark == Mark::Lost
-            {
-                sent.mark = if sent.again { Mark::Again } else { Mark::Flying };
+            if let Some(sent) = self.at(index).filter(|sent| sent.mark == Mark::Lost) {
+                self.remark(index, if sent.again { Mark::Again } else { Mark::Flying });
             }
         }
-        let lost = core::mem::take(&mut self.lost);
-        // Which of them had been sent before is counted anew.
-        self.again = self.iter().filter(|r| r.mark == Mark::Again).map(|r| r.bytes()).sum();
-        debug_assert!(lost == 0 || self.len > 0);
     }
 }
 

@@ -314,7 +314,7 @@ impl<'a, H: Host> Connection<'a, H> {
                 self.way = None;
                 let mtu = u16::try_from(room.saturating_add(crate::wire::ipv4::HEADER_LEN)).unwrap_or(u16::MAX);
                 if self.path.limit(mtu) {
-                    self.tx.congestion.set_mss(self.room(self.stamp_len()));
+                    self.resize();
                     return Err(Stop::Again);
                 }
                 Ok(())
@@ -438,9 +438,11 @@ impl<'a, H: Host> Connection<'a, H> {
             options: Options::default(),
         };
         let stamps = self.stamps.as_ref().map(|own| Timestamps { value: own.value(now), echo: own.recent });
-        if self.tx.sack && self.rx.has_sack() {
+        if !FAST || (self.tx.sack && self.rx.has_sack()) {
             repr.options.timestamps = stamps;
-            repr.options.sack = self.rx.sack_blocks(self.irs);
+            if self.tx.sack {
+                repr.options.sack = self.rx.sack_blocks(self.irs);
+            }
             return emit_header(&repr);
         }
         // Without SACK blocks, as nearly always, the bytes are known at once.

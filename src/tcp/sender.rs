@@ -193,10 +193,13 @@ impl<'a, H: Host> Sender<'a, H> {
         self.heard.take()
     }
 
-    /// FlightSize where a loss is found (RFC 5681 §3.2): what was out before the acknowledgements came that show it. They may
-    /// have come together with others that leave next to nothing in flight.
-    fn flight(&self) -> u64 {
-        self.nxt.since(self.una).max(self.out)
+    /// Begins to repair what is lost. FlightSize is then (RFC 5681 §3.2) what was out before the acknowledgements came that
+    /// show the loss: they may have come together with others that leave next to nothing in flight.
+    #[cold]
+    #[inline(never)]
+    fn begin_repair(&mut self) {
+        let flight = self.nxt.since(self.una).max(self.out);
+        self.recovery.begin(&mut self.congestion, flight, self.una, self.nxt);
     }
 
     /// Bytes in flight.
@@ -227,7 +230,7 @@ impl<'a, H: Host> Sender<'a, H> {
         self.persist_at = Instant::NEVER;
         self.backoff = 0;
         if core::mem::take(&mut self.persisting) && self.nxt > self.una {
-            self.board.mark_lost(|_| true);
+            self.board.mark_all_lost();
             self.rto_at = now + self.rtt.rto();
             self.give_up_at = now + user_timeout;
         }
@@ -389,8 +392,7 @@ impl<'a, H: Host> Sender<'a, H> {
         self.recovery.end_if_done(&mut self.congestion, self.una);
         if self.recovery.probe_answered(self.una, delivered) && self.recovery.phase() == Phase::Open {
             // The probe repaired a loss: the window comes down as for any other (RFC 8985 §7.4.2).
-            let flight = self.flight();
-            self.recovery.begin(&mut self.congestion, flight, self.una, self.nxt);
+            self.begin_repair();
             self.congestion.set_window(self.congestion.threshold());
         }
         if self.sack {
@@ -407,8 +409,7 @@ impl<'a, H: Host> Sender<'a, H> {
             }
         }
         if lost > 0 && self.recovery.phase() == Phase::Open {
-            let flight = self.flight();
-            self.recovery.begin(&mut self.congestion, flight, self.una, self.nxt);
+            self.begin_repair();
         }
         if self.recovery.phase() != Phase::Open || self.board.sacked() > 0 {
             self.arm_probe(now);
@@ -435,8 +436,7 @@ impl<'a, H: Host> Sender<'a, H> {
     pub fn on_reorder_timer(&mut self, now: Instant) {
         let lost = self.look_for_losses(now);
         if lost > 0 && self.recovery.phase() == Phase::Open {
-            let flight = self.flight();
-            self.recovery.begin(&mut self.congestion, flight, self.una, self.nxt);
+            self.begin_repair();
             let pipe = self.pipe();
             self.recovery.pace(&mut self.congestion, Delivered::default(), pipe, true, self.mss);
         }

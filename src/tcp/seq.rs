@@ -3,6 +3,7 @@
 //! [`Pos::SYN`], the first byte of data behind it, the FIN behind the last.
 
 use crate::storage::ranges::Offset;
+use crate::storage::saturating;
 use crate::wire::tcp::SeqNumber;
 use core::ops::{Add, AddAssign, Sub};
 
@@ -18,10 +19,9 @@ impl Pos {
     pub const DATA: Pos = Pos((1 << 32) + 1);
 
     /// How far this lies beyond `earlier`; zero when it lies before.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
-    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    #[inline]
     pub const fn since(self, earlier: Pos) -> u64 {
-        self.0.saturating_sub(earlier.0)
+        saturating::sub(self.0, earlier.0)
     }
 
     /// The position nearest to this one that has sequence number `seq`, where the SYN had `first`.

@@ -9,6 +9,7 @@ use crate::storage::checksum::Sum;
 use crate::storage::error::{Error, Result};
 use crate::storage::host::{Host, Memory, Pager, Reader, Source, SourceOf, Span, Token};
 use crate::storage::ring::ByteRing;
+use crate::storage::saturating;
 use heapless::Vec;
 
 /// Most files of a connection that are being sent or whose result was not taken.
@@ -192,12 +193,15 @@ impl<'a, H: Host> SendQueue<'a, H> {
         Ok(ticket)
     }
 
-    /// Bytes of `from .. to` that come from files.
+    /// Bytes from the first one not acknowledged to `to` that come from the ring: all that come from no file.
     #[inline]
-    fn in_files(&self, from: Pos, to: Pos) -> u64 {
-        self.files
-            .iter()
-            .fold(0u64, |sum, f| sum.saturating_add(f.end.earlier(to).since(f.start.later(from).earlier(to))))
+    fn in_ring(&self, to: Pos) -> usize {
+        let all = to.since(self.una);
+        to_usize(
+            self.files.iter().fold(all, |rest, f| {
+                saturating::sub(rest, f.end.earlier(to).since(f.start.later(self.una).earlier(to)))
+            }),
+        )
     }
 
     /// The source of the byte at `pos`, and how many bytes from there on it has.
@@ -213,8 +217,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
                 return (Piece::File(index), file.end.since(pos));
             }
         }
-        let at = pos.since(self.una).saturating_sub(self.in_files(self.una, pos));
-        (Piece::Ring(to_usize(at)), stop.since(pos))
+        (Piece::Ring(self.in_ring(pos)), stop.since(pos))
     }
 
     /// Makes `len` bytes from `pos` on ready to be sent, and says how many are and how they are had.
@@ -250,31 +253,31 @@ impl<'a, H: Host> SendQueue<'a, H> {
         while ready < len as u64 && (fill || (spans < MAX_BODY.saturating_sub(1) && lent < 2)) {
             let at = pos + ready;
             let (piece, room) = self.piece(at);
-            let wanted = (len as u64).saturating_sub(ready).min(room);
+            let wanted = (len as u64).wrapping_sub(ready).min(room);
             if wanted == 0 {
                 break;
             }
             let got = match piece {
                 Piece::Ring(_) => {
-                    spans = spans.saturating_add(2);
+                    spans = spans.wrapping_add(2);
                     Ok(wanted)
                 }
                 Piece::File(index) => {
-                    spans = spans.saturating_add(1);
+                    spans = spans.wrapping_add(1);
                     match self.files.get(index).map(|f| &f.source) {
                         Some(Source::Reader(_)) => {
                             fill = true;
                             Ok(wanted)
                         }
                         _ => {
-                            lent = lent.saturating_add(1);
+                            lent = lent.wrapping_add(1);
                             self.page_at(pages, owner, index, at).map(|page| page.min(wanted))
                         }
                     }
                 }
             };
             match got {
-                Ok(got) => ready = ready.saturating_add(got),
+                Ok(got) => ready = ready.wrapping_add(got),
                 Err(obstacle) if ready == 0 => return Err(obstacle),
                 Err(_) => break,
             }
@@ -302,12 +305,12 @@ impl<'a, H: Host> SendQueue<'a, H> {
             && let Some(page) = pages.get(id)
         {
             self.recent = Some(recent(id, page.start, page.len));
-            return Ok(page.len.saturating_sub(pos.since(page.start)));
+            return Ok(saturating::sub(page.len, pos.since(page.start)));
         }
         if !pages.has_room() {
             return Err(Obstacle::NoPage);
         }
-        let offset = file.offset.saturating_add(pos.since(file.start));
+        let offset = saturating::add(file.offset, pos.since(file.start));
         let asked = file.end.since(pos);
         let (memory, start, offset, len) = match &mut file.source {
             Source::Memory(memory) => {
@@ -329,7 +332,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
         let ticket = file.ticket.0;
         pages.add(&mut file.pages, memory, start, len, offset, owner, ticket);
         self.recent = pages.find(&file.pages, pos).map(|id| recent(id, start, len));
-        Ok(len.saturating_sub(pos.since(start)))
+        Ok(saturating::sub(len, pos.since(start)))
     }
 
     /// `len` bytes from `pos` on, if they are new to nobody and lie in one piece: in the ring, or in the page that was used
@@ -360,27 +363,16 @@ impl<'a, H: Host> SendQueue<'a, H> {
         len: usize,
         body: &mut Body<'q, H::Memory>,
     ) -> Option<Token> {
-        if self.files.is_empty() {
-            let (first, second) = self.ring.peek(to_usize(pos.since(self.una)), len)?;
-            body.push(Span::Bytes(first)).ok()?;
-            if !second.is_empty() {
-                body.push(Span::Bytes(second)).ok()?;
-            }
-            return Some(Token(0));
-        }
-        if let Some(recent) = self.recent.filter(|recent| recent.holds(pos, len))
-            && let Some(page) = pages.get(recent.id)
-        {
-            let at = to_usize(pos.since(recent.page));
-            body.push(Span::Memory { memory: &page.memory, at, len }).ok()?;
-            return Some(Pages::<H::Memory>::token(recent.id, PageId::NONE));
+        if let Some((span, token)) = self.span(pages, pos, len) {
+            body.push(span).ok()?;
+            return Some(token);
         }
         let mut lent = [PageId::NONE; 2];
         let mut done = 0u64;
         while done < len as u64 {
             let at = pos + done;
             let (piece, room) = self.piece(at);
-            let wanted = (len as u64).saturating_sub(done).min(room);
+            let wanted = (len as u64).wrapping_sub(done).min(room);
             let got = match piece {
                 Piece::Ring(offset) => {
                     let (first, second) = self.ring.peek(offset, to_usize(wanted))?;
@@ -394,7 +386,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
                     let id = pages.find(&self.files.get(index)?.pages, at)?;
                     let page = pages.get(id)?;
                     let from = at.since(page.start);
-                    let got = page.len.saturating_sub(from).min(wanted);
+                    let got = saturating::sub(page.len, from).min(wanted);
                     body.push(Span::Memory { memory: &page.memory, at: to_usize(from), len: to_usize(got) }).ok()?;
                     let [first, second] = &mut lent;
                     *(if *first == PageId::NONE { first } else { second }) = id;
@@ -404,7 +396,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
             if got == 0 {
                 return None;
             }
-            done = done.saturating_add(got);
+            done = done.wrapping_add(got);
         }
         let [first, second] = lent;
         Some(Pages::<H::Memory>::token(first, second))
@@ -434,7 +426,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
                 page = pages.find(&list, at).and_then(|id| pages.get(id));
             }
             let inside = page.map_or(0, |page| at.since(page.start));
-            let len = page.map_or(wanted, |page| to_usize(page.len.saturating_sub(inside)).min(wanted));
+            let len = page.map_or(wanted, |page| to_usize(saturating::sub(page.len, inside)).min(wanted));
             let (part, tail) = rest.split_at_mut_checked(len).filter(|(part, _)| !part.is_empty()).ok_or(broken)?;
             let part_sum = match (piece, page) {
                 (Piece::Ring(offset), _) => self.ring.copy_out(offset, part).ok_or(broken)?,
@@ -442,7 +434,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
                 (Piece::File(index), None) => {
                     let file = self.files.get_mut(index).ok_or(broken)?;
                     let Source::Reader(reader) = &mut file.source else { return Err(broken) };
-                    let offset = file.offset.saturating_add(at.since(file.start));
+                    let offset = saturating::add(file.offset, at.since(file.start));
                     read_all(reader, offset, part).map_err(|(got, e)| Obstacle::Ended(at + got as u64, e))?;
                     Sum::of(part)
                 }
@@ -461,8 +453,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
         if to <= self.una {
             return;
         }
-        let ring = to.since(self.una).saturating_sub(self.in_files(self.una, to));
-        self.ring.consume(to_usize(ring));
+        self.ring.consume(self.in_ring(to));
         self.una = to;
         // The page may be given back now, and another take its place.
         self.recent = self.recent.filter(|recent| to < recent.end);
@@ -478,8 +469,7 @@ impl<'a, H: Host> SendQueue<'a, H> {
         }
         self.recent = None;
         let pos = pos.later(self.una);
-        let ring = pos.since(self.una).saturating_sub(self.in_files(self.una, pos));
-        self.ring.truncate(to_usize(ring));
+        self.ring.truncate(self.in_ring(pos));
         for file in &mut self.files {
             if file.end > pos {
                 file.error = file.error.or(Some(error));
@@ -602,7 +592,7 @@ fn read_all<R: Reader>(reader: &mut R, offset: u64, buf: &mut [u8]) -> core::res
     // Each turn takes at least one byte, or ends.
     while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
         let asked = rest.len();
-        match reader.read(offset.saturating_add(done as u64), rest) {
+        match reader.read(saturating::add(offset, done as u64), rest) {
             Ok(0) => return Err((done, Error::EndOfFile)),
             Ok(got) => done = done.saturating_add(got.min(asked)),
             Err(e) => return Err((done, Error::Host(e))),

@@ -11,6 +11,7 @@ use crate::storage::checksum::Sum;
 use crate::storage::host::Memory;
 use crate::storage::ranges::{Insertion, Interval, Ranges};
 use crate::storage::ring::ByteRing;
+use crate::storage::saturating;
 use heapless::Vec;
 
 /// Most regions in a queue.
@@ -150,12 +151,15 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
         self.held.containing(pos)
     }
 
-    /// Bytes of `from .. to` that regions name.
+    /// Bytes of `from .. to` that go through the ring: all that no region names.
     #[inline]
-    fn in_regions(&self, from: Pos, to: Pos) -> u64 {
-        self.regions
-            .iter()
-            .fold(0u64, |sum, r| sum.saturating_add(r.end.earlier(to).since(r.start.later(from).earlier(to))))
+    fn in_ring(&self, from: Pos, to: Pos) -> usize {
+        let all = to.since(from);
+        to_usize(
+            self.regions
+                .iter()
+                .fold(all, |rest, r| saturating::sub(rest, r.end.earlier(to).since(r.start.later(from).earlier(to)))),
+        )
     }
 
     /// The place of `pos`, which is not before the next position.
@@ -172,9 +176,9 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
                 return Place::Region { memory: &region.memory, at, room: region.end.since(pos) };
             }
         }
-        let ahead = pos.since(self.next).saturating_sub(self.in_regions(self.next, pos));
-        let free = (self.ring.free() as u64).saturating_sub(ahead);
-        Place::Ring { at: to_usize(ahead), room: stop.map_or(free, |stop| free.min(stop.since(pos))) }
+        let ahead = self.in_ring(self.next, pos);
+        let free = self.ring.free().saturating_sub(ahead) as u64;
+        Place::Ring { at: ahead, room: stop.map_or(free, |stop| free.min(stop.since(pos))) }
     }
 
     /// One beyond the last position that has a place. The ring's part is `slack` bytes short of the whole.
@@ -297,7 +301,7 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
             self.held.remove_below(to);
         }
         let gained = to.since(self.next);
-        self.ring.advance(to_usize(gained.saturating_sub(self.in_regions(self.next, to))));
+        self.ring.advance(self.in_ring(self.next, to));
         self.next = to;
         Confirmed::InOrder(gained)
     }
@@ -346,7 +350,7 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
         if len == 0 || self.regions.is_full() {
             return false;
         }
-        let before = to_usize(start.since(self.read).saturating_sub(self.in_regions(self.read, start)));
+        let before = self.in_ring(self.read, start);
         let in_order = self.next.since(start);
         let taken = in_order.min(len);
         // Bytes are confirmed, and the region is as long as it says: the writes succeed.
@@ -359,8 +363,8 @@ impl<'a, M: Memory> ReceiveQueue<'a, M> {
             if part.is_empty() {
                 continue;
             }
-            let ahead = part.start.since(self.next).saturating_sub(self.in_regions(self.next, part.start));
-            if let Some((first, second)) = self.ring.peek_ahead(to_usize(ahead), to_usize(part.len())) {
+            let ahead = self.in_ring(self.next, part.start);
+            if let Some((first, second)) = self.ring.peek_ahead(ahead, to_usize(part.len())) {
                 let at = to_usize(part.start.since(start));
                 let _ = memory.write(at, first).and_then(|()| memory.write(at.saturating_add(first.len()), second));
             }

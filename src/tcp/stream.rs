@@ -60,7 +60,7 @@ impl<H: Host> ByteStream<H> for TcpStream<'_, '_, H> {
     fn is_open(&self) -> Result<bool> {
         match self.tcp.error(self.key)? {
             Some(error) => Err(error),
-            None => Ok(self.tcp.info(self.key)?.state.is_synchronized()),
+            None => Ok(self.tcp.readiness(self.key)?.contains(Events::CONNECTED)),
         }
     }
 

@@ -26,7 +26,7 @@ impl<'a, H: Host> Connection<'a, H> {
             return;
         }
         if self.path.raise_if_old(now) {
-            self.tx.congestion.set_mss(self.room(self.stamp_len()));
+            self.resize();
         }
         if self.tx.give_up_at <= now {
             self.give_up(cx);
@@ -102,7 +102,7 @@ impl<'a, H: Host> Connection<'a, H> {
         let segment = u32::try_from(longest).unwrap_or(u32::MAX).saturating_add(self.stamp_len() as u32);
         if self.path.timed_out(segment, self.tx.backoff, now) {
             cx.stack.stats.count(Counter::TcpBlackHole);
-            self.tx.congestion.set_mss(self.room(self.stamp_len()));
+            self.resize();
         }
         self.ready = true;
     }

@@ -3,6 +3,7 @@
 
 use crate::client::tftp::Taken;
 use crate::storage::host::Memory;
+use crate::storage::saturating::{add, mul, sub};
 
 /// The read under way.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ impl<M: Memory> Pull<M> {
 
     /// Whether the bytes from `position` on are here or yet to come.
     pub fn holds(&self, position: u64) -> bool {
-        let begin = self.index(self.position).saturating_mul(self.block());
+        let begin = mul(self.index(self.position), self.block());
         !self.torn && position >= if self.tail_gone { self.position } else { begin }
     }
 
@@ -95,7 +96,7 @@ impl<M: Memory> Pull<M> {
     /// Bytes the read under way still wants; `None` without one.
     pub fn wanted(&self) -> Option<u64> {
         let reading = self.reading.as_ref()?;
-        Some(self.end_of(reading).saturating_sub(self.position))
+        Some(sub(self.end_of(reading), self.position))
     }
 
     /// Ends the read under way; how many bytes it got.
@@ -105,7 +106,7 @@ impl<M: Memory> Pull<M> {
     }
 
     fn end_of(&self, reading: &Reading<M>) -> u64 {
-        reading.start.saturating_add(reading.memory.len() as u64)
+        add(reading.start, reading.memory.len() as u64)
     }
 
     fn block(&self) -> u64 {
@@ -130,10 +131,10 @@ impl<M: Memory> Pull<M> {
         let reading = self.reading.as_ref()?;
         let whole = self.index(offset) >= reading.direct_from
             && offset >= reading.start
-            && offset.saturating_add(len) <= self.end_of(reading)
+            && add(offset, len) <= self.end_of(reading)
             // A short last block counts as whole only if a whole one had its place there: whether it is short is not
             // known to all who ask.
-            && offset.saturating_add(self.block()) <= self.end_of(reading);
+            && add(offset, self.block()) <= self.end_of(reading);
         let at = usize::try_from(offset.saturating_sub(reading.start)).ok()?;
         whole.then_some((&reading.memory, at))
     }
@@ -146,7 +147,7 @@ impl<M: Memory> Pull<M> {
         }
         let index = self.index(offset);
         let base = self.base();
-        if index < base || index >= base.saturating_add(self.slots()) || len as u64 > self.block() {
+        if index < base || index >= add(base, self.slots()) || len as u64 > self.block() {
             return Some((&self.ring, usize::MAX));
         }
         let slot = index.checked_rem(self.slots()).unwrap_or(0);
@@ -167,15 +168,14 @@ impl<M: Memory> Pull<M> {
 
     /// Whether the blocks of `len` bytes from `offset` on all have a place, or are passed over.
     pub fn has_room(&self, offset: u64, len: u64) -> bool {
-        let mut limit = self.base().saturating_add(self.slots());
+        let mut limit = add(self.base(), self.slots());
         if let Some(reading) = &self.reading {
-            let first =
-                self.index(reading.start.saturating_add(self.block().saturating_sub(1))).max(reading.direct_from);
+            let first = self.index(add(reading.start, sub(self.block(), 1))).max(reading.direct_from);
             if first <= limit {
                 limit = limit.max(self.index(self.end_of(reading)));
             }
         }
-        self.index(offset.saturating_add(len).saturating_add(self.block().saturating_sub(1))) <= limit
+        self.index(add(add(offset, len), sub(self.block(), 1))) <= limit
     }
 
     /// Moves what has come to the read under way. `edge`: position up to which all bytes of the file have come.
@@ -185,21 +185,21 @@ impl<M: Memory> Pull<M> {
         // Each turn moves at least one byte, and all but the first and the last a block.
         while self.position < end {
             let index = self.index(self.position);
-            let from = index.saturating_mul(self.block());
-            let upto = from.saturating_add(self.block()).min(end);
+            let from = mul(index, self.block());
+            let upto = add(from, self.block()).min(end);
             let len = usize::try_from(upto.saturating_sub(self.position)).unwrap_or(0);
             let direct = self.direct(from, 1).is_some();
             if !direct {
-                let within = self.position.saturating_sub(from);
-                let slot = index.checked_rem(self.slots()).unwrap_or(0).saturating_mul(self.block());
+                let within = sub(self.position, from);
+                let slot = mul(index.checked_rem(self.slots()).unwrap_or(0), self.block());
                 let at = usize::try_from(slot.saturating_add(within)).unwrap_or(usize::MAX);
                 let to = usize::try_from(self.position.saturating_sub(reading.start)).unwrap_or(usize::MAX);
                 if self.ring.copy_to(at, &reading.memory, to, len).is_err() {
                     return;
                 }
             }
-            self.tail_gone = direct && upto < from.saturating_add(self.block());
-            self.position = upto.max(self.position.saturating_add(1));
+            self.tail_gone = direct && upto < add(from, self.block());
+            self.position = upto.max(add(self.position, 1));
         }
     }
 }

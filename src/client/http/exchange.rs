@@ -76,12 +76,12 @@ impl Exchange {
 
     /// Bytes of the response that have come.
     pub fn heard(&self) -> u64 {
-        self.heard.saturating_add(self.filled)
+        self.heard.wrapping_add(self.filled)
     }
 
     /// Offset in the destination up to which all bytes have come.
     pub fn edge(&self) -> u64 {
-        self.at.saturating_add(self.filled)
+        self.at.wrapping_add(self.filled)
     }
 
     /// Whether the body has ended, and what follows on the stream would be another response.
@@ -171,7 +171,7 @@ impl Exchange {
 
     fn consume<H: Host, S: ByteStream<H>>(&mut self, stream: &mut S, count: usize) -> Result<()> {
         stream.consume(count).map_err(Trouble::Broken)?;
-        self.heard = self.heard.saturating_add(count as u64);
+        self.heard = self.heard.wrapping_add(count as u64);
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl Exchange {
     fn took(&mut self, mut framing: Framing, count: u64) {
         framing.took(count);
         self.stage = Stage::Body(framing);
-        self.at = self.at.saturating_add(count);
+        self.at = self.at.wrapping_add(count);
     }
 
     /// Looks at the region that the stream has.
@@ -196,7 +196,7 @@ impl Exchange {
         let count = stream.take_back().map_err(Trouble::Broken)? as u64;
         self.queued = 0;
         self.filled = 0;
-        self.heard = self.heard.saturating_add(count);
+        self.heard = self.heard.wrapping_add(count);
         self.took(framing, count);
         Ok(())
     }
@@ -244,14 +244,14 @@ impl Exchange {
             self.consume(stream, count as usize)?;
             framing.took(count);
             self.stage = Stage::Body(framing);
-            self.skip = self.skip.saturating_sub(count);
+            self.skip = self.skip.wrapping_sub(count);
             return Ok(Turn::On);
         }
         if self.at >= self.end {
             // All that was wanted; the rest is not waited for.
             return Ok(Turn::Over);
         }
-        let most = left.min(self.end.saturating_sub(self.at));
+        let most = left.min(self.end.wrapping_sub(self.at));
         if let Some((memory, at, room)) = dest.place(self.at) {
             let memory = memory.clone();
             return self.land(stream, framing, &memory, at, most, room, matches!(dest, Dest::Window(..)));

@@ -218,6 +218,7 @@ impl<H: Host> Get<H> {
     }
 
     /// Position in the file of the next byte.
+    #[inline(never)]
     pub(super) fn position(&self) -> u64 {
         self.start.saturating_add(self.delivered)
     }
@@ -342,7 +343,7 @@ impl<H: Host> Get<H> {
         let Some(Job { head, url, validator, .. }) = cx.shared.http.job_mut(self.job) else { return Ok(()) };
         let place = if self.redirected { &url[..] } else { self.url.as_ref() };
         let url = Url::parse(place)?;
-        let first = self.start.saturating_add(self.delivered);
+        let first = self.position();
         let end = self.start.checked_add(self.ranged()).filter(|_| self.len != u64::MAX);
         let last = end.map(|end| end.saturating_sub(1));
         self.asked = self.method == Method::Get && (first > 0 || last.is_some());
@@ -511,7 +512,7 @@ impl<H: Host> Get<H> {
     #[inline(never)]
     fn whole(&mut self, cx: &mut Cx<'_, '_, H>, head: &Head, framing: Framing) -> Result<Go> {
         let Some(job) = cx.shared.http.job(self.job) else { return Err(Error::NotConnected) };
-        let skip = self.start.saturating_add(self.delivered);
+        let skip = self.position();
         // RFC 9110 §13.1.5: the whole comes where the file is another one, and where the server gives no parts.
         if (skip > 0 || self.found) && self.is_same_file(job) == Some(false) {
             return Err(Error::Changed);
@@ -531,7 +532,7 @@ impl<H: Host> Get<H> {
     #[inline(never)]
     fn part(&mut self, cx: &mut Cx<'_, '_, H>, head: &Head, framing: Framing) -> Result<Go> {
         let Some(job) = cx.shared.http.job(self.job) else { return Err(Error::NotConnected) };
-        let position = self.start.saturating_add(self.delivered);
+        let position = self.position();
         let range = head.range.and_then(|range| Some((range.part?, range)));
         let Some(((first, last), range)) = range.filter(|_| self.asked) else {
             return Err(self.fault(cx, Fault::Range));
@@ -563,7 +564,7 @@ impl<H: Host> Get<H> {
     /// Nothing of the file lies where it was asked for (RFC 9110 §15.5.17).
     #[inline(never)]
     fn unsatisfied(&mut self, cx: &mut Cx<'_, '_, H>, head: &Head) -> Result<Go> {
-        let position = self.start.saturating_add(self.delivered);
+        let position = self.position();
         let known = self.delivered > 0 || self.if_range.is_some();
         match head.range.and_then(|range| range.total) {
             Some(total) if total == position && self.total.is_none_or(|before| before == total) => {
@@ -638,7 +639,7 @@ impl<H: Host> Get<H> {
             Some(want) if self.delivered < want => self.again(cx, Error::EndOfFile, Duration::ZERO),
             want => {
                 cx.progress.total = want.or(Some(self.delivered));
-                self.total = self.total.or(Some(self.start.saturating_add(self.delivered)));
+                self.total = self.total.or(Some(self.position()));
                 Ok(Go::Done(self.delivered))
             }
         }

@@ -41,10 +41,10 @@ impl<H: Host> Feed<H> {
     /// As [`Dest::put`].
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let skip = usize::try_from(self.taken.saturating_sub(self.position)).unwrap_or(usize::MAX);
-        self.position = self.position.saturating_add(bytes.len() as u64);
+        self.position = self.position.wrapping_add(bytes.len() as u64);
         let Some(rest) = bytes.get(skip..).filter(|rest| !rest.is_empty() && !self.full) else { return Ok(()) };
         let count = self.dest.put(self.taken, rest)?;
-        self.taken = self.taken.saturating_add(count as u64);
+        self.taken = self.taken.wrapping_add(count as u64);
         self.full = count < rest.len();
         Ok(())
     }

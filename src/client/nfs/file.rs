@@ -11,6 +11,7 @@ use crate::stack::icmp::IcmpError;
 use crate::stack::landing::{Flow, Place, Spot};
 use crate::storage::error::{Error, Result};
 use crate::storage::host::{Host, Memory};
+use crate::storage::saturating::{add, sub};
 use crate::storage::time::{Duration, Instant};
 use core::net::Ipv4Addr;
 
@@ -160,7 +161,7 @@ impl<H: Host> File<H> {
             let one = u64::from(pipeline.size());
             let in_order = self.cursor == self.front;
             self.ahead = if in_order { self.ahead.max(one).saturating_mul(2).min(room) } else { one };
-            let oldest = self.origin.max(pipeline.reach().saturating_sub(room));
+            let oldest = self.origin.max(sub(pipeline.reach(), room));
             if self.cursor < oldest || self.cursor > pipeline.reach() {
                 pipeline.seek(self.cursor);
                 self.origin = self.cursor;
@@ -172,7 +173,7 @@ impl<H: Host> File<H> {
         }
         let mut wanted = 0;
         if let Some(reading) = &self.reading {
-            let end = reading.start.saturating_add(reading.memory.len() as u64).min(pipeline.end());
+            let end = add(reading.start, reading.memory.len() as u64).min(pipeline.end());
             let edge = pipeline.edge().min(end);
             // At most once around, and one more.
             for _ in 0..2 {
@@ -180,25 +181,25 @@ impl<H: Host> File<H> {
                     break;
                 }
                 let at = self.front.checked_rem(room).unwrap_or(0);
-                let count = edge.saturating_sub(self.front).min(room.saturating_sub(at));
-                let to = self.front.saturating_sub(reading.start);
+                let count = sub(edge, self.front).min(sub(room, at));
+                let to = sub(self.front, reading.start);
                 if ring.copy_to(at as usize, &reading.memory, to as usize, count as usize).is_err() {
                     break;
                 }
-                self.front = self.front.saturating_add(count);
+                self.front = add(self.front, count);
             }
-            wanted = end.saturating_sub(self.front);
+            wanted = sub(end, self.front);
             if wanted == 0 {
-                let count = self.front.saturating_sub(reading.start);
-                self.cursor = self.cursor.saturating_add(count);
+                let count = sub(self.front, reading.start);
+                self.cursor = add(self.cursor, count);
                 self.result = Some(Ok(usize::try_from(count).unwrap_or(usize::MAX)));
                 self.reading = None;
             }
         }
-        let ahead = self.ahead.max(wanted.saturating_add(u64::from(pipeline.size()))).min(room);
+        let ahead = self.ahead.max(add(wanted, u64::from(pipeline.size()))).min(room);
         // Nothing is read before somebody reads.
         if self.ahead > 0 {
-            pipeline.hold(self.front.saturating_add(ahead));
+            pipeline.hold(add(self.front, ahead));
         }
         pipeline.is_due()
     }

@@ -14,6 +14,7 @@ use crate::stack::landing::{Flow, KEPT_HEADER, Place, Spot};
 use crate::stack::stats::Counter;
 use crate::storage::error::Error;
 use crate::storage::host::{Endpoint, Host, Memory, SinkOf};
+use crate::storage::saturating::{add, sub};
 use crate::storage::time::{Duration, Instant};
 use crate::udp::Meta;
 use crate::wire::nfs3::{Args, Attributes, FileType, ReadHead, Status};
@@ -190,13 +191,13 @@ impl<H: Host> Get<H> {
             FileType::Directory => return Err(Error::IsDirectory),
             _ => return Err(Error::Invalid),
         }
-        let len = attributes.size.saturating_sub(self.start).min(self.len);
+        let len = sub(attributes.size, self.start).min(self.len);
         room.net.progress.total = Some(len);
         if self.dest.capacity().is_some_and(|capacity| len > capacity) {
             return Err(Error::TooBig);
         }
         let limits = self.limits(room)?;
-        room.job.pipeline.begin(self.start, self.start.saturating_add(len), &limits);
+        room.job.pipeline.begin(self.start, add(self.start, len), &limits);
         self.found = true;
         Ok(())
     }
@@ -245,7 +246,7 @@ impl<H: Host> Get<H> {
     }
 
     fn offset_in_sink(&self, offset: u64) -> u64 {
-        offset.saturating_sub(self.start)
+        sub(offset, self.start)
     }
 
     /// The region that bytes at `offset` of the file belong to, and where in it.
@@ -270,7 +271,7 @@ impl<H: Host> Get<H> {
             } else if size != DEFAULT_SIZE || servers.read_size(self.mount.server).is_some() {
                 servers.note(self.mount.server, size);
             }
-            self.seat.done = Some(Ok(pipeline.end().saturating_sub(self.start)));
+            self.seat.done = Some(Ok(sub(pipeline.end(), self.start)));
             return Ok(now);
         }
         let op = room.net.op;
@@ -352,8 +353,8 @@ impl<H: Host> Get<H> {
             if offset > self.delivered {
                 break;
             }
-            let skip = usize::try_from(self.delivered.saturating_sub(offset)).unwrap_or(usize::MAX);
-            let end = offset.saturating_add(u64::from(len));
+            let skip = usize::try_from(sub(self.delivered, offset)).unwrap_or(usize::MAX);
+            let end = offset.wrapping_add(u64::from(len));
             let Some((front, back)) = room.net.udp.front(socket) else { break };
             let part = match front.get(skip..) {
                 Some(part) if !part.is_empty() => part,
@@ -378,7 +379,7 @@ impl<H: Host> Get<H> {
     }
 
     fn advance(&mut self, room: &mut Room<'_, '_, H>, count: usize) {
-        self.delivered = self.delivered.saturating_add(count as u64);
+        self.delivered = self.delivered.wrapping_add(count as u64);
         room.net.progress.done = self.offset_in_sink(self.delivered);
         if count > 0 {
             self.only_next = false;
@@ -418,9 +419,9 @@ impl<H: Host> Get<H> {
             }
         }
         let rest = data.get(taken..).unwrap_or(&[]);
-        let from = offset.saturating_add(taken as u64);
+        let from = offset.wrapping_add(taken as u64);
         let JobState { pipeline, caller, kept: Kept { pieces }, .. } = &mut *room.job;
-        let in_turn = pieces.back().is_none_or(|(offset, len)| offset.saturating_add(u64::from(*len)) <= from);
+        let in_turn = pieces.back().is_none_or(|(offset, len)| offset.wrapping_add(u64::from(*len)) <= from);
         let socket = caller.channel.socket();
         let kept = in_turn
             && !pieces.is_full()
@@ -494,7 +495,7 @@ impl<H: Host> Get<H> {
         room.job.caller.silence.broken(now);
         room.job.caller.channel.heard();
         if !self.dest.is_ordered() {
-            room.net.progress.done = room.net.progress.done.saturating_add(count as u64);
+            room.net.progress.done = room.net.progress.done.wrapping_add(count as u64);
         }
         if count == 0 && len > 0 {
             room.job.pipeline.again(index, now);
@@ -671,10 +672,10 @@ impl<H: Host> Work<H> for Get<H> {
             return self.dest.put(self.offset_in_sink(offset), bytes);
         }
         // What was taken of a record that broke off comes again.
-        let skip = self.delivered.saturating_sub(offset).min(bytes.len() as u64);
+        let skip = sub(self.delivered, offset).min(bytes.len() as u64);
         let rest = bytes.get(skip as usize..).unwrap_or(&[]);
         let count = self.dest.put(self.offset_in_sink(self.delivered), rest)?;
-        self.delivered = self.delivered.saturating_add(count as u64);
+        self.delivered = self.delivered.wrapping_add(count as u64);
         Ok(count.saturating_add(skip as usize))
     }
 

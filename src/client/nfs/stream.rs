@@ -32,6 +32,14 @@ struct Data {
     queued: usize,
 }
 
+impl Data {
+    /// So many bytes more have come.
+    fn took(&mut self, count: usize) {
+        self.offset = self.offset.wrapping_add(count as u64);
+        self.left = self.left.saturating_sub(count as u32);
+    }
+}
+
 /// What a job's connection is at.
 #[derive(Debug)]
 pub struct Intake {
@@ -287,14 +295,12 @@ fn data<H: Host>(
         let offered = part.len();
         let count = work.put_data(data.offset, part)?;
         intake.tape.skip(net, key, count);
-        data.offset = data.offset.saturating_add(count as u64);
-        data.left = data.left.saturating_sub(count as u32);
+        data.took(count);
         let mut room = Room { net: net.again(), job: state };
         work.data_put(&mut room, count, count < offered)?;
         return Ok(if count < offered { Go::Wait } else { Go::On });
     };
-    data.offset = data.offset.saturating_add(count as u64);
-    data.left = data.left.saturating_sub(count as u32);
+    data.took(count);
     // Bytes are a sign of life, however long the reply.
     state.caller.silence.broken(net.now());
     Ok(Go::On)
