@@ -160,6 +160,7 @@ impl<'a, H: Host> Engine<'a, H> {
             self.fire();
         } else if self.watches_lease() {
             self.tick_dhcp(false);
+            self.follow();
         }
     }
 
@@ -253,6 +254,7 @@ impl<'a, H: Host> Engine<'a, H> {
         let wake = core::mem::take(&mut self.stack.wake);
         if wake || now >= self.dhcp_deadline() || self.watches_lease() {
             self.tick_dhcp(wake);
+            self.follow();
         }
         #[cfg(feature = "http")]
         self.shared.http.tick(&mut self.tcp, &mut self.stack);
@@ -300,8 +302,8 @@ impl<'a, H: Host> Engine<'a, H> {
 
     #[inline(never)]
     fn act(&mut self) {
-        self.marked = false;
         self.follow_dhcp();
+        self.marked = false;
         let mut around = around!(self);
         self.ops.follow(&mut around);
     }
@@ -724,6 +726,7 @@ impl<'a, H: Host> Engine<'a, H> {
     pub fn start(&mut self, client: Client<H>) -> Result<Key> {
         let key = self.ops.start(client)?;
         self.poll(key.index as u8);
+        self.follow_dhcp();
         Ok(key)
     }
 

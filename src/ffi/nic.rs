@@ -185,6 +185,10 @@ impl Nic for CNic {
         self.give(unsafe { core::slice::from_raw_parts(out.as_ptr().cast(), count) }, token)
     }
 
+    fn send_whole(&mut self, frame: &[u8], token: Token) -> Result<(), SendError> {
+        self.give(&[lace_span { data: frame.as_ptr().cast(), len: frame.len() as u32, reserved: 0 }], token)
+    }
+
     fn has_tx_buffer(&self) -> bool {
         self.calls.tx_buffer.is_some()
     }

@@ -4,12 +4,12 @@
 use super::Stack;
 use super::fragment::Filled;
 use super::frames::{TxFrames, WaitQueue};
-pub(super) use super::gather::send_gathered;
+use super::gather::{Tail, send_gathered};
 use super::interface::{Interface, NicId};
 use super::neighbour::Lookup;
 use super::stats::{Counter, Stats};
 use crate::storage::checksum::Sum;
-use crate::storage::host::{Host, HostError, Memory, Nic, NicCaps, Pieces, SendError, Span, Token};
+use crate::storage::host::{Host, HostError, Memory, Nic, NicCaps, SendError, Span, Token};
 use crate::wire::ethernet::{self, Address, EtherType, MIN_FRAME_LEN, TAGGED_HEADER_LEN, Tag};
 use crate::wire::ipv4::{self, Protocol};
 use core::net::Ipv4Addr;
@@ -148,12 +148,20 @@ pub struct Hop {
     pub next: Ipv4Addr,
 }
 
+/// How a packet leaves.
+struct Leaving {
+    hop: Hop,
+    /// The next hop's hardware address, if it is known.
+    mac: Result<Address, TxError>,
+    /// Bytes of transport header and body.
+    l4_len: usize,
+    /// How many of those a frame has room for.
+    room: usize,
+}
+
 /// The bytes of a span, as a length.
 pub fn span_len<M>(span: &Span<'_, M>) -> usize {
-    match span {
-        Span::Bytes(b) => b.len(),
-        Span::Memory { len, .. } => *len,
-    }
+    span.len()
 }
 
 pub(super) fn sum_spans<M: Memory>(spans: &[Span<'_, M>]) -> Result<Sum, TxError> {
@@ -170,21 +178,28 @@ pub(super) fn sum_spans<M: Memory>(spans: &[Span<'_, M>]) -> Result<Sum, TxError
     Ok(sum)
 }
 
-/// Copies spans to `out` and sums them in the same pass; `out` is exactly as long as they are.
-pub(super) fn copy_spans<M: Memory>(mut out: &mut [u8], spans: &[Span<'_, M>]) -> Result<Sum, TxError> {
+/// Copies what spans hold from `from` on to `out` until it is full, and sums it in the same pass.
+pub(super) fn copy_spans<M: Memory>(
+    mut out: &mut [u8],
+    spans: &[Span<'_, M>],
+    mut from: usize,
+) -> Result<Sum, TxError> {
     let mut sum = Sum::ZERO;
     let mut at = 0usize;
     for span in spans {
-        let (part, rest) = out.split_at_mut_checked(span_len(span)).ok_or(TxError::Invalid)?;
-        let piece = match span {
+        let start = from.min(span.len());
+        from = from.wrapping_sub(start);
+        let len = span.len().wrapping_sub(start).min(out.len());
+        let (part, rest) = out.split_at_mut_checked(len).ok_or(TxError::Invalid)?;
+        let piece = match span.part(start, len) {
             Span::Bytes(b) => Sum::copy(part, b).ok_or(TxError::Invalid)?,
-            Span::Memory { memory, at, .. } => memory.read_sum(*at, part).map_err(|_| TxError::Invalid)?,
+            Span::Memory { memory, at, .. } => memory.read_sum(at, part).map_err(|_| TxError::Invalid)?,
         };
         sum += piece.at(at);
-        at = at.wrapping_add(span_len(span));
+        at = at.wrapping_add(len);
         out = rest;
     }
-    Ok(sum)
+    if out.is_empty() { Ok(sum) } else { Err(TxError::Invalid) }
 }
 
 /// The headers of a frame, as values: they are written once, where they leave from.
@@ -384,25 +399,38 @@ impl<'a, H: Host> Stack<'a, H> {
     }
 
     fn send_with(&mut self, packet: &Packet<'_, H::Memory>, fill: Option<Filled<'_>>) -> Result<(), TxError> {
+        let body = fill.as_ref().map(|filled| (filled.len, filled.pieces));
+        let Leaving { hop, mac, l4_len, room } = self.leaving(packet, body)?;
+        if l4_len <= room {
+            self.send_whole(packet, &hop, mac, l4_len, fill)
+        } else {
+            self.send_fragments(packet, &hop, mac?, l4_len, room & !7, fill)
+        }
+    }
+
+    /// Where a packet leaves. `filled`: the bytes of a body that is written, and whether in pieces. Apart, so that what asks for
+    /// a neighbour does not lie under what sends.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    fn leaving(&mut self, packet: &Packet<'_, H::Memory>, filled: Option<(usize, bool)>) -> Result<Leaving, TxError> {
         let hop = self.route(packet.src, packet.dst, packet.nic).inspect_err(|_| self.stats.count(Counter::NoRoute))?;
         let iface = self.interface(hop.nic).ok_or(TxError::NetworkDown)?;
         if !iface.link {
             return Err(TxError::NetworkDown);
         }
-        let body_len: usize = match &fill {
-            Some(filled) => filled.len,
-            None => packet.body.iter().map(span_len).sum(),
+        let (body_len, cuts) = match filled {
+            Some(filled) => filled,
+            None => (packet.body.iter().map(span_len).sum(), true),
         };
-        let l4_len = packet.header.bytes.len().saturating_add(body_len);
+        let l4_len = packet.header.len().saturating_add(body_len);
         let mtu = self.path_mtu.get(self.now, packet.dst).unwrap_or(iface.mtu).min(iface.mtu);
         let room = usize::from(mtu).saturating_sub(ipv4::HEADER_LEN);
-        if l4_len > room {
-            return match fill {
-                Some(Filled { pieces: false, .. }) => Err(TxError::TooBig(room)),
-                fill => self.send_fragments(packet, &hop, l4_len, room, fill),
-            };
+        let too_long = packet.dont_fragment || l4_len > usize::from(ipv4::MAX_PAYLOAD_LEN);
+        if l4_len > room && (too_long || !cuts || room & !7 <= packet.header.len()) {
+            return Err(TxError::TooBig(room));
         }
-        self.send_whole(packet, &hop, l4_len, fill)
+        let mac = self.next_hop_mac(&hop);
+        Ok(Leaving { hop, mac, l4_len, room })
     }
 
     /// Sends a packet that fits a frame.
@@ -412,10 +440,10 @@ impl<'a, H: Host> Stack<'a, H> {
         &mut self,
         packet: &Packet<'_, H::Memory>,
         hop: &Hop,
+        mac: Result<Address, TxError>,
         l4_len: usize,
         fill: Option<Filled<'_>>,
     ) -> Result<(), TxError> {
-        let mac = self.next_hop_mac(hop);
         let dst_mac = match mac {
             Ok(mac) => mac,
             Err(TxError::Resolving) if packet.queue && fill.is_none() && self.queue.has_slots() => Address([0; 6]),
@@ -431,9 +459,12 @@ impl<'a, H: Host> Stack<'a, H> {
             let kept = keep(&mut self.queue, &mut self.stats, hop, &headers, packet.body, offload, false);
             return if kept { Ok(()) } else { Err(TxError::Resolving) };
         }
+        let (body, nic, token) = (packet.body, hop.nic, packet.token);
+        let frames = &mut self.frames;
+        let mut out = Transmission { iface, frames, nic, headers: &headers, body, from: 0, sum: None, token };
         let sent = match fill {
-            None => transmit(packet.body, None, &headers, iface, &mut self.frames, hop.nic, packet.token),
-            Some(filled) => transmit_filled(iface, &mut self.frames, &headers, hop.nic, None, filled.fill),
+            None => transmit(&mut out),
+            Some(filled) => transmit_filled(&mut out, filled.fill),
         };
         let Err(error) = sent else {
             self.stats.count(Counter::TxFrames);
@@ -530,7 +561,7 @@ fn keep<M: Memory>(
     let total = headers.len().saturating_add(body_len).max(MIN_FRAME_LEN);
     let stored = queue.store(hop.nic, hop.next, total, ready, |out| {
         let (head, rest) = out.split_at_mut_checked(headers.len())?;
-        let sum = copy_spans(rest.get_mut(..body_len)?, body).ok()?;
+        let sum = copy_spans(rest.get_mut(..body_len)?, body, 0).ok()?;
         headers.write(head, sum, offload)
     });
     if stored.displaced {
@@ -590,81 +621,63 @@ pub(super) struct Part {
 /// Writes a body into a frame and returns its sum.
 pub type Fill<'f> = dyn FnMut(&mut [u8]) -> Result<Sum, TxError> + 'f;
 
-/// Has `fill` write the body; `sum` as in [`transmit`].
-pub(super) fn transmit_filled<N: Nic>(
-    iface: &mut Interface<N>,
-    frames: &mut TxFrames<'_>,
-    headers: &Headers<'_>,
-    nic: NicId,
-    sum: Option<Sum>,
-    fill: &mut Fill<'_>,
-) -> Result<(), TxError> {
-    let offload = offloads(iface, sum);
-    copy_out(iface, frames, nic, headers.frame_len(), |out| {
+/// A frame on its way out.
+pub(super) struct Transmission<'t, 'f, N: Nic> {
+    pub(super) iface: &'t mut Interface<N>,
+    pub(super) frames: &'t mut TxFrames<'f>,
+    pub(super) nic: NicId,
+    pub(super) headers: &'t Headers<'t>,
+    /// What the frame carries of this begins at `from`.
+    pub(super) body: &'t [Span<'t, N::Memory>],
+    pub(super) from: usize,
+    /// What the checksum covers behind the transport header, where that is more than this frame carries. Then no hardware
+    /// sums: it knows nothing of other fragments.
+    pub(super) sum: Option<Sum>,
+    pub(super) token: Token,
+}
+
+/// Sends a frame.
+#[inline]
+pub(super) fn transmit<N: Nic>(out: &mut Transmission<'_, '_, N>) -> Result<(), TxError> {
+    let lends = out.body.iter().any(|s| matches!(s, Span::Memory { .. }));
+    let caps = out.iface.caps;
+    if !caps.contains(NicCaps::GATHER) || (caps.contains(NicCaps::ASYNC) && !lends) {
+        return transmit_copied(out);
+    }
+    transmit_gathered(out)
+}
+
+/// Has `fill` write the body.
+pub(super) fn transmit_filled<N: Nic>(out: &mut Transmission<'_, '_, N>, fill: &mut Fill<'_>) -> Result<(), TxError> {
+    let Transmission { iface, frames, nic, headers, sum, .. } = out;
+    let offload = iface.caps.contains(NicCaps::TX_L4_SUM) && sum.is_none();
+    copy_out(iface, frames, *nic, headers.frame_len(), |out| {
         let (head, body) = out.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
         let filled = fill(body)?;
         headers.write(head, sum.unwrap_or(filled), offload).ok_or(TxError::Invalid)
     })
 }
 
-/// Sends a frame of `headers` and `body`. `sum`: what the checksum covers behind the transport header, where that is more
-/// than this frame carries.
-#[inline]
-pub(super) fn transmit<N: Nic>(
-    body: &[Span<'_, N::Memory>],
-    sum: Option<Sum>,
-    headers: &Headers<'_>,
-    iface: &mut Interface<N>,
-    frames: &mut TxFrames<'_>,
-    nic: NicId,
-    token: Token,
-) -> Result<(), TxError> {
-    let lends = body.iter().any(|s| matches!(s, Span::Memory { .. }));
-    let asynchronous = iface.caps.contains(NicCaps::ASYNC);
-    if !iface.caps.contains(NicCaps::GATHER) || (asynchronous && !lends) {
-        return transmit_copied(body, sum, headers, iface, frames, nic);
-    }
-    transmit_gathered(body, sum, headers, iface, frames, nic, token)
-}
-
-/// Whether hardware sums: it knows nothing of other fragments.
-fn offloads<N: Nic>(iface: &Interface<N>, sum: Option<Sum>) -> bool {
-    iface.caps.contains(NicCaps::TX_L4_SUM) && sum.is_none()
-}
-
 // On small machines the two ways out have a frame each.
 #[cfg_attr(target_pointer_width = "32", inline(never))]
 #[cfg_attr(not(target_pointer_width = "32"), inline)]
-fn transmit_copied<N: Nic>(
-    body: &[Span<'_, N::Memory>],
-    sum: Option<Sum>,
-    headers: &Headers<'_>,
-    iface: &mut Interface<N>,
-    frames: &mut TxFrames<'_>,
-    nic: NicId,
-) -> Result<(), TxError> {
-    let offload = offloads(iface, sum);
-    copy_out(iface, frames, nic, headers.frame_len(), |out| {
+fn transmit_copied<N: Nic>(out: &mut Transmission<'_, '_, N>) -> Result<(), TxError> {
+    let Transmission { iface, frames, nic, headers, body, from, sum, .. } = out;
+    let offload = iface.caps.contains(NicCaps::TX_L4_SUM) && sum.is_none();
+    copy_out(iface, frames, *nic, headers.frame_len(), |out| {
         let (head, rest) = out.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
-        let copied = copy_spans(rest, body)?;
+        let copied = copy_spans(rest, body, *from)?;
         headers.write(head, sum.unwrap_or(copied), offload).ok_or(TxError::Invalid)
     })
 }
 
 #[cfg_attr(target_pointer_width = "32", inline(never))]
 #[cfg_attr(not(target_pointer_width = "32"), inline)]
-fn transmit_gathered<N: Nic>(
-    body: &[Span<'_, N::Memory>],
-    sum: Option<Sum>,
-    headers: &Headers<'_>,
-    iface: &mut Interface<N>,
-    frames: &mut TxFrames<'_>,
-    nic: NicId,
-    token: Token,
-) -> Result<(), TxError> {
-    let offload = offloads(iface, sum);
+fn transmit_gathered<N: Nic>(out: &mut Transmission<'_, '_, N>) -> Result<(), TxError> {
+    let Transmission { iface, frames, nic, headers, body, from, sum, token } = out;
+    let offload = iface.caps.contains(NicCaps::TX_L4_SUM) && sum.is_none();
     let len = headers.frame_len();
-    let sum = match sum {
+    let sum = match *sum {
         Some(sum) => sum,
         None if offload || headers.l4.sum == L4Sum::None => Sum::ZERO,
         None => sum_spans(body)?,
@@ -672,7 +685,9 @@ fn transmit_gathered<N: Nic>(
     let mut head = [0; MAX_HEADERS];
     let head = head.get_mut(..headers.len()).ok_or(TxError::Invalid)?;
     headers.write(head, sum, offload).ok_or(TxError::Invalid)?;
-    send_gathered(iface, frames, nic, head, body, MIN_FRAME_LEN.saturating_sub(len), token)
+    let tail =
+        Tail { spans: body, from: *from, len: len.saturating_sub(head.len()), pad: MIN_FRAME_LEN.saturating_sub(len) };
+    send_gathered(iface, frames, *nic, head, &tail, *token)
 }
 
 /// Has `fill` write a frame of `len` bytes into the NIC's own buffer, or into a frame of the stack's where the NIC has
@@ -701,8 +716,7 @@ pub(super) fn copy_out<N: Nic>(
     let (slot, token) = frames.claim(nic, Token(0)).ok_or(TxError::Busy)?;
     let sent = match slot.get_mut(..total) {
         None => Err(TxError::TooBig(0)),
-        Some(out) => fill_padded(out, len, fill)
-            .and_then(|()| iface.nic.send(&Pieces::new(out, &[]), token).map_err(TxError::from)),
+        Some(out) => fill_padded(out, len, fill).and_then(|()| iface.nic.send_whole(out, token).map_err(TxError::from)),
     };
     if !asynchronous || sent.is_err() {
         frames.done(nic, token);

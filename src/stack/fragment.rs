@@ -3,12 +3,11 @@
 
 use super::Stack;
 use super::egress::{
-    Fill, Hop, MAX_BODY, Packet, Part, TxError, build_headers, count_tx, span_len, sum_spans, transmit, transmit_filled,
+    Fill, Hop, Packet, Part, Transmission, TxError, build_headers, count_tx, sum_spans, transmit, transmit_filled,
 };
 use crate::storage::checksum::Sum;
-use crate::storage::host::{Host, Span};
+use crate::storage::host::Host;
 use crate::wire::ethernet::Address;
-use crate::wire::ipv4;
 
 /// A body that is written where it leaves from.
 pub(super) struct Filled<'f> {
@@ -37,7 +36,7 @@ impl Filled<'_> {
 }
 
 impl<H: Host> Stack<'_, H> {
-    /// Sends a packet in fragments (RFC 791 §3.2). The transport checksum is computed over the whole first; each frame
+    /// Sends a packet in fragments of at most `unit` bytes (RFC 791 §3.2). The transport checksum is computed over the whole first; each frame
     /// then carries its part of the spans, which a gathering NIC takes from where they lie, or of what is filled in.
     #[cold]
     #[inline(never)]
@@ -45,15 +44,11 @@ impl<H: Host> Stack<'_, H> {
         &mut self,
         packet: &Packet<'_, H::Memory>,
         hop: &Hop,
+        dst_mac: Address,
         l4_len: usize,
-        room: usize,
+        unit: usize,
         mut fill: Option<Filled<'_>>,
     ) -> Result<(), TxError> {
-        let unit = room & !7;
-        if packet.dont_fragment || l4_len > usize::from(ipv4::MAX_PAYLOAD_LEN) || unit <= packet.header.len() {
-            return Err(TxError::TooBig(room));
-        }
-        let dst_mac = self.next_hop_mac(hop)?;
         let id = self.next_ident();
         let body_sum = match &mut fill {
             None => sum_spans(packet.body)?,
@@ -86,47 +81,16 @@ impl<H: Host> Stack<'_, H> {
     ) -> Result<(), TxError> {
         let iface = self.interfaces.get_mut(usize::from(hop.nic.0)).and_then(Option::as_mut);
         let iface = iface.ok_or(TxError::NetworkDown)?;
-        let headers = build_headers(iface, hop, dst_mac, packet, part, l4_len);
+        let headers = &build_headers(iface, hop, dst_mac, packet, part, l4_len);
+        let from = usize::from(part.offset).saturating_sub(packet.header.len());
+        let (body, sum, nic, token) = (packet.body, Some(body_sum), hop.nic, packet.token);
+        let mut out = Transmission { iface, frames: &mut self.frames, nic, headers, body, from, sum, token };
         let sent = match fill {
-            Some(fill) => transmit_filled(iface, &mut self.frames, &headers, hop.nic, Some(body_sum), fill),
-            None => {
-                let from = usize::from(part.offset).saturating_sub(packet.header.len());
-                let body_len = part.len.saturating_sub(headers.l4.len());
-                let mut spans = heapless::Vec::new();
-                cut(&mut spans, packet.body, from, body_len).ok_or(TxError::Invalid)?;
-                transmit(&spans, Some(body_sum), &headers, iface, &mut self.frames, hop.nic, packet.token)
-            }
+            Some(fill) => transmit_filled(&mut out, fill),
+            None => transmit(&mut out),
         };
         count_tx(&mut self.stats, &sent);
         self.blocked |= sent == Err(TxError::Busy);
         sent
     }
-}
-
-/// The `len` bytes from `start` of what `spans` hold, to `out`. `None`: they lie in more pieces than a frame can have.
-fn cut<'s, M>(
-    out: &mut heapless::Vec<Span<'s, M>, MAX_BODY>,
-    spans: &[Span<'s, M>],
-    mut start: usize,
-    mut len: usize,
-) -> Option<()> {
-    for span in spans {
-        let own = span_len(span);
-        if start >= own {
-            start = start.saturating_sub(own);
-            continue;
-        }
-        let n = own.saturating_sub(start).min(len);
-        if n == 0 {
-            break;
-        }
-        let piece = match *span {
-            Span::Bytes(bytes) => Span::Bytes(bytes.get(start..)?.get(..n)?),
-            Span::Memory { memory, at, .. } => Span::Memory { memory, at: at.checked_add(start)?, len: n },
-        };
-        out.push(piece).ok()?;
-        start = 0;
-        len = len.saturating_sub(n);
-    }
-    Some(())
 }

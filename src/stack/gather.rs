@@ -9,20 +9,28 @@ use crate::wire::ethernet::MIN_FRAME_LEN;
 
 static PADDING: [u8; MIN_FRAME_LEN] = [0; MIN_FRAME_LEN];
 
-/// Hands a frame to a gathering NIC as it is: `head`, the body, and `pad` zeros.
+/// What follows the head of a frame: `len` bytes of `spans` from `from` on, then `pad` zeros.
+pub(super) struct Tail<'t, M> {
+    pub spans: &'t [Span<'t, M>],
+    pub from: usize,
+    pub len: usize,
+    pub pad: usize,
+}
+
+/// Hands a frame to a gathering NIC as it is: `head` and `tail`.
 pub(super) fn send_gathered<N: Nic>(
     iface: &mut Interface<N>,
     frames: &mut TxFrames<'_>,
     nic: NicId,
     head: &[u8],
-    body: &[Span<'_, N::Memory>],
-    pad: usize,
+    tail: &Tail<'_, N::Memory>,
     token: Token,
 ) -> Result<(), TxError> {
+    let Tail { spans: body, from, len, pad } = *tail;
     if body.len() > MAX_BODY {
         return Err(TxError::Invalid);
     }
-    let mut pieces = Pieces { head, body, copies: None, padding: PADDING.get(..pad).unwrap_or(&[]) };
+    let mut pieces = Pieces { head, body, from, len, copies: None, padding: PADDING.get(..pad).unwrap_or(&[]) };
     if !iface.caps.contains(NicCaps::ASYNC) {
         return iface.nic.send(&pieces, token).map_err(TxError::from);
     }
@@ -44,7 +52,7 @@ fn keep<'k, M>(slot: &'k mut [u8], pieces: &mut Pieces<'k, M>) -> Option<()> {
     let (head, copies) = slot.split_at_mut_checked(pieces.head.len())?;
     head.copy_from_slice(pieces.head);
     let mut rest = &mut *copies;
-    for span in pieces.body {
+    for span in pieces.body() {
         if let Span::Bytes(bytes) = span {
             let (copy, behind) = rest.split_at_mut_checked(bytes.len())?;
             copy.copy_from_slice(bytes);

@@ -3,7 +3,8 @@
 //! once, of headers a few words are written for each.
 
 use super::Stack;
-use super::egress::{self, MAX_HEADERS, TxError, copy_out, send_gathered};
+use super::egress::{self, MAX_HEADERS, TxError, copy_out};
+use super::gather::{Tail, send_gathered};
 use super::interface::NicId;
 use super::way::Way;
 use crate::storage::checksum::Sum;
@@ -190,7 +191,8 @@ impl<'a, H: Host> Stack<'a, H> {
                     Err(error) => Err(error),
                     Ok(sum) if asynchronous => {
                         let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
-                        send_gathered(iface, &mut self.frames, marks.nic, head, &[span], 0, token)
+                        let tail = Tail { spans: &[span], from: 0, len, pad: 0 };
+                        send_gathered(iface, &mut self.frames, marks.nic, head, &tail, token)
                     }
                     Ok(sum) => {
                         let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;

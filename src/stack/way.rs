@@ -6,6 +6,7 @@
 use super::Stack;
 use super::egress::{self, Fill, Hop, MAX_BODY, MAX_HEADERS, TxError, copy_out, copy_spans, sum_spans};
 use super::frames::TxFrames;
+use super::gather::{Tail, send_gathered};
 use super::interface::{Interface, NicId};
 use super::stats::Counter;
 use crate::storage::checksum::Sum;
@@ -173,7 +174,7 @@ fn copy_along<N: Nic>(
         }),
         Load::Spans(spans) => copy_out(iface, frames, nic, len, |out| {
             let (head, rest) = out.split_at_mut_checked(headers).ok_or(TxError::Invalid)?;
-            let body = copy_spans(rest, spans)?;
+            let body = copy_spans(rest, spans, 0)?;
             frame.write(head, if frame.offload { None } else { Some(body) }).ok_or(TxError::Invalid)
         }),
         Load::Fill(_, fill) => copy_out(iface, frames, nic, len, |out| {
@@ -190,15 +191,29 @@ impl<'a, H: Host> Stack<'a, H> {
     /// # Errors
     /// [`TxError::Resolving`] while the neighbour is asked for; the others of [`Self::send`].
     pub fn find_way(&mut self, flow: &Flow) -> Result<Way, TxError> {
-        let hop = self.route(flow.src, flow.dst, Some(flow.nic)).inspect_err(|_| self.stats.count(Counter::NoRoute))?;
-        let mac = self.next_hop_mac(&hop)?;
+        let (hop, mac) = self.find_hop(flow)?;
         self.way_over(flow, &hop, mac)
     }
 
-    /// The way over `hop`, whose hardware address is `mac`.
+    /// Where a flow leaves, and to which hardware address: the first half of [`Self::find_way`], which is the deeper one.
+    ///
+    /// # Errors
+    /// As there.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     #[cfg_attr(not(target_pointer_width = "32"), inline)]
-    fn way_over(&self, flow: &Flow, hop: &Hop, mac: Address) -> Result<Way, TxError> {
+    pub fn find_hop(&mut self, flow: &Flow) -> Result<(Hop, Address), TxError> {
+        let hop = self.route(flow.src, flow.dst, Some(flow.nic)).inspect_err(|_| self.stats.count(Counter::NoRoute))?;
+        let mac = self.next_hop_mac(&hop)?;
+        Ok((hop, mac))
+    }
+
+    /// The way over `hop`, whose hardware address is `mac`.
+    ///
+    /// # Errors
+    /// [`TxError::NetworkDown`].
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    pub fn way_over(&self, flow: &Flow, hop: &Hop, mac: Address) -> Result<Way, TxError> {
         let now = self.now;
         let iface = self.interface(hop.nic).ok_or(TxError::NetworkDown)?;
         let link = ethernet::Repr { destination: mac, source: iface.mac, ether_type: EtherType::IPV4 };
@@ -289,7 +304,8 @@ impl<'a, H: Host> Stack<'a, H> {
                     let mut head = [0u8; MAX_HEADERS];
                     let head = head.get_mut(..headers).ok_or(TxError::Invalid)?;
                     frame.write(head, body).ok_or(TxError::Invalid)?;
-                    egress::send_gathered(iface, frames, way.nic, head, spans, MIN_FRAME_LEN.saturating_sub(len), token)
+                    let tail = Tail { spans, from: 0, len: body_len, pad: MIN_FRAME_LEN.saturating_sub(len) };
+                    send_gathered(iface, frames, way.nic, head, &tail, token)
                 })
             }
             load => copy_along(iface, frames, &frame, load),

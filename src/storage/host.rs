@@ -154,15 +154,41 @@ impl<M> Clone for Span<'_, M> {
 
 impl<M> Copy for Span<'_, M> {}
 
+impl<M> Span<'_, M> {
+    /// Its length in bytes.
+    #[inline]
+    #[allow(clippy::len_without_is_empty)] // Nobody asks.
+    pub fn len(&self) -> usize {
+        match self {
+            Span::Bytes(bytes) => bytes.len(),
+            Span::Memory { len, .. } => *len,
+        }
+    }
+
+    /// Its `len` bytes from `from` on, which it has.
+    #[inline]
+    #[must_use]
+    pub fn part(self, from: usize, len: usize) -> Self {
+        match self {
+            Span::Bytes(bytes) => Span::Bytes(bytes.get(from..).and_then(|b| b.get(..len)).unwrap_or(&[])),
+            Span::Memory { memory, at, .. } => Span::Memory { memory, at: at.wrapping_add(from), len },
+        }
+    }
+}
+
 /// A frame to send, in the pieces it is made of; a NIC puts them together. An array of them would have to be made, on the way
 /// of every frame, above what the NIC makes of it.
 #[derive(Debug)]
 pub struct Pieces<'p, M> {
     /// What comes first: all headers, or the whole frame.
     pub head: &'p [u8],
-    /// What follows.
+    /// What follows is a part of this: `len` bytes from `from` on.
     pub body: &'p [Span<'p, M>],
-    /// Where copies of the body's [`Span::Bytes`] lie one behind the other, which are to be sent in place of them.
+    /// See `body`.
+    pub from: usize,
+    /// See `body`; all the rest if it has less.
+    pub len: usize,
+    /// Where copies of what is [`Span::Bytes`] of it lie one behind the other, which are to be sent in place of them.
     pub copies: Option<&'p [u8]>,
     /// Zeros behind it.
     pub padding: &'p [u8],
@@ -172,13 +198,27 @@ impl<'p, M> Pieces<'p, M> {
     /// A frame of `head` and `body`.
     #[inline]
     pub fn new(head: &'p [u8], body: &'p [Span<'p, M>]) -> Self {
-        Pieces { head, body, copies: None, padding: &[] }
+        Pieces { head, body, from: 0, len: usize::MAX, copies: None, padding: &[] }
+    }
+
+    /// The pieces of the body.
+    #[inline]
+    pub fn body(&self) -> impl Iterator<Item = Span<'p, M>> + use<'p, M> {
+        let (mut from, mut left) = (self.from, self.len);
+        self.body.iter().filter_map(move |span| {
+            let whole = span.len();
+            let len = whole.saturating_sub(from).min(left);
+            let start = from.min(whole);
+            from -= start;
+            left -= len;
+            (len > 0).then(|| span.part(start, len))
+        })
     }
 
     /// Calls `each` on one piece after the other.
     #[inline]
     pub fn each(&self, mut each: impl FnMut(Span<'p, M>)) {
-        let mut body = self.body.iter();
+        let mut body = self.body();
         let (mut copies, mut padding) = (self.copies, self.padding);
         let mut span = Span::Bytes(self.head);
         loop {
@@ -189,7 +229,7 @@ impl<'p, M> Pieces<'p, M> {
                     *rest = behind;
                     Span::Bytes(copy)
                 }
-                (Some(span), _) => *span,
+                (Some(span), _) => span,
                 (None, _) if !padding.is_empty() => Span::Bytes(core::mem::take(&mut padding)),
                 (None, _) => break,
             };
@@ -218,6 +258,10 @@ pub trait Nic {
     fn caps(&self) -> NicCaps;
     /// Sends one frame made of `pieces`: of a head alone unless [`NicCaps::GATHER`].
     fn send(&mut self, pieces: &Pieces<'_, Self::Memory>, token: Token) -> Result<(), SendError>;
+    /// The same for a frame in one piece.
+    fn send_whole(&mut self, frame: &[u8], token: Token) -> Result<(), SendError> {
+        self.send(&Pieces::new(frame, &[]), token)
+    }
     /// Whether the NIC lends its own transmit buffers.
     fn has_tx_buffer(&self) -> bool;
     /// Lends a buffer of exactly `len` bytes for one frame, until `send_buffer`. `None`: no room now.

@@ -10,12 +10,13 @@ use super::source::{Body, Obstacle};
 use super::train::Full;
 use crate::FAST;
 use crate::stack::Stack;
-use crate::stack::egress::{L4Header, L4Sum, Packet, TxError};
+use crate::stack::egress::{Hop, L4Header, L4Sum, Packet, TxError};
 use crate::stack::stats::Counter;
 use crate::stack::way::{Flow as WayFlow, Load, Way};
 use crate::storage::error::Error;
 use crate::storage::host::{Host, Token};
 use crate::storage::time::Instant;
+use crate::wire::ethernet::Address;
 use crate::wire::ipv4::Protocol;
 use crate::wire::tcp::{Flags, HEADER_LEN, MAX_HEADER_LEN, Options, Repr, Timestamps};
 
@@ -466,7 +467,16 @@ impl<'a, H: Host> Connection<'a, H> {
             return Ok(());
         }
         self.way = None;
-        self.way = Some(stack.find_way(&self.flow())?);
+        let flow = self.flow();
+        let (hop, mac) = stack.find_hop(&flow)?;
+        self.note_way(stack, &flow, &hop, mac)
+    }
+
+    /// Apart, so that what asks for a neighbour does not lie under it.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    fn note_way(&mut self, stack: &Stack<'a, H>, flow: &WayFlow, hop: &Hop, mac: Address) -> Result<(), TxError> {
+        self.way = Some(stack.way_over(flow, hop, mac)?);
         Ok(())
     }
 

@@ -256,12 +256,34 @@ impl<'a, H: Host> Sender<'a, H> {
         ack: &Ack<'_>,
         user_timeout: Duration,
     ) -> Delivered {
+        let smallest = self.rtt.smallest();
+        let (delivered, calm) = self.deliver(pages, now, ack, smallest);
+        if !calm {
+            self.repair(now, ack, delivered);
+        }
+        if delivered.acked > 0 {
+            self.grow(now, ack, delivered, smallest);
+            self.restart_timers(now, user_timeout);
+        }
+        delivered
+    }
+
+    /// Notes what an acknowledgement delivers, and whether that was all that was to be expected.
+    // On small machines the steps have a frame each.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    fn deliver(
+        &mut self,
+        pages: &mut super::pages::Pages<'_, H::Memory>,
+        now: Instant,
+        ack: &Ack<'_>,
+        smallest: Option<Duration>,
+    ) -> (Delivered, bool) {
         let acked = ack.ack.since(self.una);
         // The common case: nothing lost, nothing selective, bytes in order.
         let calm =
             self.recovery.is_calm() && ack.blocks.is_empty() && self.board.sacked() == 0 && (acked > 0 || self.sack);
         let mut delivered = Delivered { acked, bytes: 0, rtt: Duration::ZERO };
-        let smallest = self.rtt.smallest();
         let passed = ack.echo.map(|(_, passed)| passed);
         let Sender { board, recovery, .. } = self;
         let mut count = |range: &Range| {
@@ -273,9 +295,11 @@ impl<'a, H: Host> Sender<'a, H> {
                 recovery.delivered(range, now, smallest, passed);
             }
         };
-        for &(left, right) in ack.blocks {
-            if left >= ack.ack {
-                board.sack(left, right, |range| count(&range));
+        if self.sack && !ack.blocks.is_empty() {
+            for &(left, right) in ack.blocks {
+                if left >= ack.ack && left < right && right <= self.nxt {
+                    board.sack(left, right, |range| count(&range));
+                }
             }
         }
         if acked > 0 {
@@ -286,25 +310,25 @@ impl<'a, H: Host> Sender<'a, H> {
             self.backoff = 0;
             self.recovery.advanced(acked, self.mss);
         }
-        if is_duplicate_report(ack) {
+        if self.sack && is_duplicate_report(ack) {
             self.recovery.duplicate_reported(self.una, self.nxt);
         }
-        if !calm || delivered.bytes > acked {
-            self.repair(now, ack, delivered);
+        (delivered, calm && delivered.bytes <= acked)
+    }
+
+    /// Lets the congestion window grow by what was delivered. `smallest`: the smallest round trip before.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    fn grow(&mut self, now: Instant, ack: &Ack<'_>, delivered: Delivered, smallest: Option<Duration>) {
+        let sample = ack.echo.map_or(delivered.rtt, |(_, passed)| passed);
+        if sample > Duration::ZERO {
+            let smallest = smallest.unwrap_or(sample);
+            self.congestion.on_sample(now, sample, smallest, self.una, self.nxt, ack.times);
         }
-        if acked > 0 {
-            let sample = ack.echo.map_or(delivered.rtt, |(_, passed)| passed);
-            if sample > Duration::ZERO {
-                let smallest = smallest.unwrap_or(sample);
-                self.congestion.on_sample(now, sample, smallest, self.una, self.nxt, ack.times);
-            }
-            if self.limited && !matches!(self.recovery.phase(), Phase::Repair(_)) {
-                let bytes = u32::try_from(acked).unwrap_or(u32::MAX);
-                self.congestion.on_ack(now, bytes, self.rtt.smoothed());
-            }
-            self.restart_timers(now, user_timeout);
+        if self.limited && !matches!(self.recovery.phase(), Phase::Repair(_)) {
+            let bytes = u32::try_from(delivered.acked).unwrap_or(u32::MAX);
+            self.congestion.on_ack(now, bytes, self.rtt.smoothed());
         }
-        delivered
     }
 
     /// Measures the round trip: by a segment that was timed, else, while segments are sent again, by timestamps.

@@ -16,7 +16,7 @@ pub mod lane;
 
 use crate::FAST;
 use crate::stack::Stack;
-use crate::stack::egress::{Fill, L4Header, L4Sum, Packet as Outgoing, TxError, pseudo_header, span_len};
+use crate::stack::egress::{Fill, Hop, L4Header, L4Sum, Packet as Outgoing, TxError, pseudo_header, span_len};
 use crate::stack::icmp::IcmpError;
 use crate::stack::ingress::Packet;
 use crate::stack::interface::NicId;
@@ -26,6 +26,7 @@ use crate::storage::error::{Error, Result};
 use crate::storage::host::{Endpoint, Host, Span, Token};
 use crate::storage::ring::PacketRing;
 use crate::storage::slots::{Key, Slot, Slots};
+use crate::wire::ethernet::Address;
 use crate::wire::ipv4::Protocol;
 use crate::wire::udp::{self, Datagram};
 use core::net::Ipv4Addr;
@@ -323,6 +324,13 @@ impl<'a> Udp<'a> {
         self.send_anew(stack, key, dst, body, queue)
     }
 
+    /// A socket, and where it sends to: `dst`, else its peer.
+    #[inline]
+    fn addressed(&self, key: Key, dst: Option<Endpoint>) -> Option<(&Socket, Endpoint)> {
+        let socket = self.sockets.get(key)?;
+        Some((socket, dst.or(socket.peer)?))
+    }
+
     /// Sends a datagram the way of the last, if it is one of the same flow; `None`: it is to go the long way.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     #[cfg_attr(not(target_pointer_width = "32"), inline)]
@@ -334,8 +342,7 @@ impl<'a> Udp<'a> {
         body: &[Span<'_, H::Memory>],
         queue: bool,
     ) -> Option<core::result::Result<(), TxError>> {
-        let socket = self.sockets.get(key)?;
-        let dst = dst.or(socket.peer)?;
+        let (socket, dst) = self.addressed(key, dst)?;
         if let Some(Sent { socket: last, dst: to, way: Some((way, changes)) }) = &self.sent
             && (*last, *to, *changes) == (key, dst, self.changes)
             && stack.is_valid(way)
@@ -368,8 +375,7 @@ impl<'a> Udp<'a> {
         body: &[Span<'_, H::Memory>],
         queue: bool,
     ) -> core::result::Result<(), TxError> {
-        let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
-        let dst = dst.or(socket.peer).ok_or(TxError::Invalid)?;
+        let (socket, dst) = self.addressed(key, dst).ok_or(TxError::Invalid)?;
         send(stack, socket, dst, body, queue)?;
         if FAST {
             self.remember(stack, key, dst);
@@ -380,11 +386,30 @@ impl<'a> Udp<'a> {
     /// Finds the way of what was sent, where a second one goes.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn remember<H: Host>(&mut self, stack: &mut Stack<'_, H>, key: Key, dst: Endpoint) {
+        let last = self.sent.take();
         let Some(socket) = self.sockets.get(key) else { return };
-        let again = self.sent.as_ref().is_some_and(|last| (last.socket, last.dst) == (key, dst));
-        let way = if again { way_of(stack, socket, dst) } else { None };
-        let way = way.map(|way| (way, self.changes));
-        self.sent = Some(Sent { socket: key, dst, way });
+        if last.is_some_and(|last| (last.socket, last.dst) == (key, dst))
+            && let Some(flow) = flow_of(stack, socket, dst)
+            && let Ok((hop, mac)) = stack.find_hop(&flow)
+        {
+            return self.note_way(stack, (key, dst), &flow, &hop, mac);
+        }
+        self.sent = Some(Sent { socket: key, dst, way: None });
+    }
+
+    /// Apart, so that what asks for a neighbour does not lie under it.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    fn note_way<H: Host>(
+        &mut self,
+        stack: &Stack<'_, H>,
+        (socket, dst): (Key, Endpoint),
+        flow: &Flow,
+        hop: &Hop,
+        mac: Address,
+    ) {
+        let way = stack.way_over(flow, hop, mac).ok().map(|way| (way, self.changes));
+        self.sent = Some(Sent { socket, dst, way });
     }
 
     /// Sends a datagram whose payload, `len` bytes, is written by `fill`: see [`Stack::send_filled`].
@@ -471,10 +496,10 @@ pub fn send<H: Host>(
     stack.send(&packet_of(socket, dst, &header, body, queue))
 }
 
-/// The way of what `socket` sends to `dst`; `None` while the neighbour is not known.
-fn way_of<H: Host>(stack: &mut Stack<'_, H>, socket: &Socket, dst: Endpoint) -> Option<Way> {
+/// The flow of what `socket` sends to `dst`; `None` where there is no route.
+fn flow_of<H: Host>(stack: &Stack<'_, H>, socket: &Socket, dst: Endpoint) -> Option<Flow> {
     let hop = stack.route(socket.local.addr, dst.addr, socket.nic).ok()?;
-    let flow = Flow {
+    Some(Flow {
         src: socket.local.addr,
         dst: dst.addr,
         nic: hop.nic,
@@ -482,8 +507,7 @@ fn way_of<H: Host>(stack: &mut Stack<'_, H>, socket: &Socket, dst: Endpoint) -> 
         ttl: socket.ttl,
         tos: socket.tos,
         dont_fragment: socket.dont_fragment,
-    };
-    stack.find_way(&flow).ok()
+    })
 }
 
 /// The header of a datagram with a payload of `len` bytes, its checksum zero.

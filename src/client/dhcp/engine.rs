@@ -27,14 +27,15 @@ impl<'a, H: Host> Engine<'a, H> {
         self.shared.dhcp.get(usize::from(nic.0)).is_some_and(NicClient::is_active)
     }
 
-    /// Lets the DHCP clients do what is due.
+    /// Lets the DHCP clients do what is due. The operations that wait for them act in [`Self::follow`].
     #[inline(never)]
     pub(crate) fn tick_dhcp(&mut self, wake: bool) {
         for index in 0..self.shared.dhcp.awake_len().min(usize::from(u8::MAX)) {
             let nic = NicId(index as u8);
             let news = self.with_dhcp(nic, |client, env| client.tick(env, wake).then_some(client.waiting()));
             if let Some(Some(Some(op))) = news {
-                self.poll(op);
+                self.marked = true;
+                self.ops.mark(op);
             }
         }
         self.shared.dhcp.rest();

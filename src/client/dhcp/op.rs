@@ -44,7 +44,9 @@ impl<H: Host> Operation<H> for Dhcp<H> {
             }
             self.started = true;
             self.deadline = self.request.timeout.map_or(Instant::NEVER, |t| now + t);
-            client.tick(&mut env, false);
+            // The client itself acts when this has returned: what it sends lies in a large frame.
+            dhcp.heard = true;
+            return Step::Pending(self.deadline);
         }
         if client.is_settled() {
             client.detach(op);

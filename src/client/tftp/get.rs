@@ -166,7 +166,7 @@ impl<H: Host> Operation<H> for Get<H> {
     fn usual(&mut self, cx: &mut Cx<'_, '_, H>, arrived: &Arrived<'_>) -> Option<Step> {
         let Stage::Open(course) = &mut self.0.stage else { return None };
         self.0.way.usual(course, &mut self.0.session, cx, arrived)?;
-        Some(self.0.poll(cx))
+        Some(self.0.poll_usual(cx))
     }
 
     #[inline]

@@ -220,26 +220,55 @@ impl<H: Host, D: Direction<H>> Transfer<H, D> {
     /// See [`crate::client::operation::Operation::poll`].
     #[inline]
     pub fn poll(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
-        // Most blocks of a window need no answer.
+        match self.rests(cx) {
+            Some(at) => Step::Pending(at),
+            None => self.work(cx),
+        }
+    }
+
+    /// The same after a usual block: it is acknowledged, and anything else is left to the next poll.
+    #[inline]
+    pub fn poll_usual(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
+        match self.rests(cx) {
+            Some(at) => Step::Pending(at),
+            None => self.advance(cx).unwrap_or(Step::Pending(cx.now())),
+        }
+    }
+
+    /// When to poll again, if there is certainly nothing to do now: most blocks of a window need no answer.
+    #[inline]
+    fn rests(&self, cx: &Cx<'_, '_, H>) -> Option<Instant> {
         match &self.stage {
-            Stage::Open(course) if !self.session.has_stranger() => match D::rests(course, &self.session, cx.now()) {
-                Some(at) => Step::Pending(at),
-                None => self.work(cx),
-            },
-            _ => self.work(cx),
+            Stage::Open(course) if !self.session.has_stranger() => D::rests(course, &self.session, cx.now()),
+            _ => None,
+        }
+    }
+
+    /// Does what is due in the attempt that is under way, if any. `None`: it is over.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    fn advance(&mut self, cx: &mut Cx<'_, '_, H>) -> Option<Step> {
+        let Stage::Open(course) = &mut self.stage else { return None };
+        match self.way.poll(course, &mut self.session, cx) {
+            Turn::Stay => Some(Step::Pending(self.session.deadline)),
+            Turn::At(at) => Some(Step::Pending(at)),
+            turn => {
+                self.stage = Stage::Turned(turn);
+                None
+            }
         }
     }
 
     fn work(&mut self, cx: &mut Cx<'_, '_, H>) -> Step {
         self.session.refuse_stranger(cx);
-        // Each turn but the last goes on to another stage: from `Open` back to `Begin` and on to `Asking` at most.
+        // Each turn but the last goes on to another stage: from `Open` over `Turned` back to `Begin` and on to `Asking` at most.
         for _ in 0..6 {
             match &mut self.stage {
-                Stage::Open(course) => match self.way.poll(course, &mut self.session, cx) {
-                    Turn::Stay => return Step::Pending(self.session.deadline),
-                    Turn::At(at) => return Step::Pending(at),
-                    turn => self.follow(cx, turn),
-                },
+                Stage::Open(_) => {
+                    if let Some(step) = self.advance(cx) {
+                        return step;
+                    }
+                }
                 Stage::Turned(turn) => {
                     let turn = *turn;
                     self.follow(cx, turn);
