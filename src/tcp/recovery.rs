@@ -7,6 +7,7 @@ use super::congestion::Congestion;
 use super::rtt::Rtt;
 use super::scoreboard::{Mark, Range, Scoreboard};
 use super::seq::Pos;
+use crate::storage::saturating::{add, mul, sub};
 use crate::storage::time::{Duration, Instant};
 
 /// Duplicate acknowledgements, or segments' worth of SACKed bytes, that mean a loss (RFC 5681 §3.2).
@@ -205,7 +206,7 @@ impl Recovery {
     /// the first segment is lost.
     pub fn duplicate(&mut self, flight: u64, mss: u32) -> bool {
         self.duplicates = self.duplicates.saturating_add(1);
-        self.left = self.left.saturating_add(u64::from(mss)).min(flight.saturating_sub(u64::from(mss)));
+        self.left = add(self.left, u64::from(mss)).min(sub(flight, u64::from(mss)));
         self.duplicates == DUP_THRESHOLD && self.phase == Phase::Open
     }
 
@@ -214,7 +215,7 @@ impl Recovery {
         congestion.on_loss(u32::try_from(flight).unwrap_or(u32::MAX));
         self.phase = Phase::Repair(nxt);
         // What was delivered together with what shows the loss makes room too (RFC 9937 §6.2).
-        self.prr_delivered = flight.saturating_sub(nxt.since(una));
+        self.prr_delivered = sub(flight, nxt.since(una));
         self.prr_out = 0;
         self.prr_base = flight.max(1);
         self.probe = None;
@@ -317,7 +318,7 @@ impl Recovery {
     /// Bytes were acknowledged in order: without SACK, duplicates begin anew, and what they said is partly used up.
     pub fn advanced(&mut self, acked: u64, mss: u32) {
         self.duplicates = 0;
-        self.left = self.left.saturating_sub(acked.saturating_sub(u64::from(mss)));
+        self.left = sub(self.left, sub(acked, u64::from(mss)));
         if self.phase == Phase::Open {
             self.left = 0;
         }
@@ -350,38 +351,39 @@ impl Recovery {
         if !matches!(self.phase, Phase::Repair(_)) {
             return;
         }
-        self.prr_delivered = self.prr_delivered.saturating_add(delivered.bytes);
+        self.prr_delivered = self.prr_delivered.wrapping_add(delivered.bytes);
         let threshold = u64::from(congestion.threshold());
         let mss = u64::from(mss);
         let mut send = if pipe > threshold {
-            let due = self.prr_delivered.saturating_mul(threshold).div_ceil(self.prr_base);
-            due.saturating_sub(self.prr_out)
+            let due = mul(self.prr_delivered, threshold).div_ceil(self.prr_base);
+            sub(due, self.prr_out)
         } else {
-            let mut limit = self.prr_delivered.saturating_sub(self.prr_out).max(delivered.bytes);
+            let mut limit = sub(self.prr_delivered, self.prr_out).max(delivered.bytes);
             // Slow start back to the threshold, while the repair makes progress and finds no further loss.
             if delivered.acked > 0 && !lost_more {
-                limit = limit.saturating_add(mss);
+                limit = limit.wrapping_add(mss);
             }
-            threshold.saturating_sub(pipe).min(limit)
+            sub(threshold, pipe).min(limit)
         };
         // What the peer's window or the NIC held back does not add up to a burst.
         let fresh = if self.prr_out == 0 { self.prr_delivered } else { delivered.bytes };
-        send = send.min(fresh.saturating_add(mss.saturating_mul(2)));
+        let pair = mss << 1;
+        send = send.min(fresh.wrapping_add(pair));
         if self.prr_out == 0 {
             // The first retransmission is not held back.
             send = send.max(mss);
         }
         // Two segments may always be out, as many as the smallest threshold has: one alone, where nothing is missing any
         // more, is acknowledged late, and if it is lost, nothing sent after it tells.
-        send = send.max(mss.saturating_mul(2).saturating_sub(pipe));
-        congestion.set_window(u32::try_from(pipe.saturating_add(send)).unwrap_or(u32::MAX));
+        send = send.max(sub(pair, pipe));
+        congestion.set_window(u32::try_from(add(pipe, send)).unwrap_or(u32::MAX));
     }
 
     /// Bytes were sent, new or again.
     #[inline]
     pub fn sent(&mut self, bytes: u64) {
         if matches!(self.phase, Phase::Repair(_)) {
-            self.prr_out = self.prr_out.saturating_add(bytes);
+            self.prr_out = self.prr_out.wrapping_add(bytes);
         }
     }
 }

@@ -50,14 +50,16 @@ impl Rtt {
             self.srtt_us = r;
             self.var_us = r >> 1;
         } else {
+            // Parts of wholes: none of these sums overflows.
             let off = self.srtt_us.abs_diff(r);
-            self.var_us = self.var_us.saturating_sub(self.var_us >> 2).saturating_add(off >> 2);
-            self.srtt_us = self.srtt_us.saturating_sub(self.srtt_us >> 3).saturating_add(r >> 3).max(1);
+            self.var_us = self.var_us.wrapping_sub(self.var_us >> 2).wrapping_add(off >> 2);
+            self.srtt_us = self.srtt_us.wrapping_sub(self.srtt_us >> 3).wrapping_add(r >> 3).max(1);
         }
         // The floor is put under the deviation, not under the sum: a long steady path keeps room for a late
         // acknowledgement.
-        let span = self.var_us.saturating_mul(4).max(GRANULARITY_US).max(self.floor.as_micros());
-        self.base = Duration::from_micros(self.srtt_us.saturating_add(span)).min(MAX_RTO);
+        let least = Duration::from_micros(GRANULARITY_US).max(self.floor);
+        let span = self.deviation().times(4).max(least);
+        self.base = (Duration::from_micros(self.srtt_us) + span).min(MAX_RTO);
         if now.since(self.min_since) > MIN_WINDOW {
             self.min_before = self.min_now;
             self.min_now = Duration::MAX;

@@ -124,7 +124,7 @@ impl<'a> Scoreboard<'a> {
 
     #[inline]
     fn slot(&self, index: usize) -> usize {
-        let at = self.head.saturating_add(index);
+        let at = self.head.wrapping_add(index);
         match at.checked_sub(self.places.len()) {
             Some(wrapped) => wrapped,
             None => at,
@@ -240,7 +240,7 @@ impl<'a> Scoreboard<'a> {
         while low < high {
             let middle = low.midpoint(high);
             if self.at(middle).is_some_and(|sent| sent.end <= pos) {
-                low = middle.saturating_add(1);
+                low = middle.wrapping_add(1);
             } else {
                 high = middle;
             }
@@ -294,7 +294,7 @@ impl<'a> Scoreboard<'a> {
         let kept = Sent { end: range.end, time: range.time, mark: range.mark, again: range.again };
         if before {
             self.insert(index, Sent { end: start, ..kept });
-            index = index.saturating_add(1);
+            index = index.wrapping_add(1);
         }
         if after {
             self.insert(index, Sent { end, ..kept });
@@ -321,7 +321,7 @@ impl<'a> Scoreboard<'a> {
 
     fn remove(&mut self, index: usize) {
         for at in index..self.len.saturating_sub(1) {
-            if let Some(next) = self.at(at.saturating_add(1)).copied()
+            if let Some(next) = self.at(at.wrapping_add(1)).copied()
                 && let Some(place) = self.at_mut(at)
             {
                 *place = next;
@@ -333,7 +333,7 @@ impl<'a> Scoreboard<'a> {
     /// Joins the range at `index` with neighbours of which nothing tells it apart.
     fn join_around(&mut self, index: usize) {
         for first in [index, index.saturating_sub(1)] {
-            let (Some(a), Some(b)) = (self.at(first).copied(), self.at(first.saturating_add(1)).copied()) else {
+            let (Some(a), Some(b)) = (self.at(first).copied(), self.at(first.wrapping_add(1)).copied()) else {
                 continue;
             };
             let alike = match (a.mark, b.mark) {
@@ -350,7 +350,7 @@ impl<'a> Scoreboard<'a> {
     /// Makes the range at `index` and the next one, of equal mark, one.
     fn join(&mut self, index: usize) {
         let Some(a) = self.at(index).copied() else { return };
-        if let Some(b) = self.at_mut(index.saturating_add(1)) {
+        if let Some(b) = self.at_mut(index.wrapping_add(1)) {
             b.time = b.time.max(a.time);
             b.again |= a.again;
         }
@@ -362,7 +362,7 @@ impl<'a> Scoreboard<'a> {
     fn make_room(&mut self) {
         let mut best: Option<(u64, usize)> = None;
         for index in 0..self.len.saturating_sub(1) {
-            if let (Some(a), Some(b)) = (self.at(index), self.at(index.saturating_add(1)))
+            if let (Some(a), Some(b)) = (self.at(index), self.at(index.wrapping_add(1)))
                 && a.mark == b.mark
             {
                 let apart = a.time.max(b.time).since(a.time.min(b.time)).as_micros();
@@ -393,7 +393,7 @@ impl<'a> Scoreboard<'a> {
             if matches!(range.mark, Mark::Flying | Mark::Again) && which(&range) {
                 self.remark(index, Mark::Lost);
             }
-            index = index.saturating_add(1);
+            index = index.wrapping_add(1);
         }
         self.lost.wrapping_sub(before)
     }

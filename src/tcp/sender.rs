@@ -288,7 +288,7 @@ impl<'a, H: Host> Sender<'a, H> {
         let Sender { board, recovery, .. } = self;
         let mut count = |range: &Range| {
             if range.mark != Mark::Sacked {
-                delivered.bytes = delivered.bytes.saturating_add(range.bytes());
+                delivered.bytes = delivered.bytes.wrapping_add(range.bytes());
                 if !range.again {
                     delivered.rtt = now.since(range.time);
                 }
@@ -516,7 +516,7 @@ impl<'a, H: Host> Sender<'a, H> {
                 return None;
             }
         }
-        if pipe > 0 && pipe.saturating_add(len) > window {
+        if pipe > 0 && pipe.wrapping_add(len) > window {
             self.limited = true;
             return None;
         }
@@ -553,7 +553,7 @@ impl<'a, H: Host> Sender<'a, H> {
         let choice = self.part(range.start, range.end, room);
         // What the window no longer covers waits for it, but the first byte may always go (RFC 9293 §3.8.6).
         let allowed = choice.at == self.una || choice.at < self.edge;
-        let fits = pipe == 0 || pipe.saturating_add(choice.len as u64) <= window;
+        let fits = pipe == 0 || pipe.wrapping_add(choice.len as u64) <= window;
         (allowed && fits).then_some(choice)
     }
 

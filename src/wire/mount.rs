@@ -82,21 +82,29 @@ pub struct Mounted {
 impl Mounted {
     /// Reads the result of MNT: the handle, or why there is none. An empty list of flavors says nothing: AUTH_SYS is taken then.
     pub fn parse(d: &mut Decoder<'_>) -> Result<core::result::Result<Mounted, Status>> {
+        let mut root = FileHandle::EMPTY;
+        let taken = Mounted::read(d, &mut root)?;
+        Ok(taken.map(|(takes_none, takes_sys)| Mounted { root, takes_none, takes_sys }))
+    }
+
+    /// The same, the handle to where it belongs: it is large for a machine with 2 KiB of stack. Gives whether AUTH_NONE and AUTH_SYS
+    /// are taken. On an error `root` may be anything.
+    pub fn read(d: &mut Decoder<'_>, root: &mut FileHandle) -> Result<core::result::Result<(bool, bool), Status>> {
         let status = Status(d.u32()?);
         if status != Status::OK {
             return Ok(Err(status));
         }
-        let root = FileHandle::parse(d)?;
+        root.read(d)?;
         let count = d.len(MAX_FLAVORS)?;
-        let mut mounted = Mounted { root, takes_none: false, takes_sys: count == 0 };
+        let (mut none, mut sys) = (false, count == 0);
         for _ in 0..count {
             match d.u32()? {
-                flavor::NONE => mounted.takes_none = true,
-                flavor::SYS => mounted.takes_sys = true,
+                flavor::NONE => none = true,
+                flavor::SYS => sys = true,
                 _ => {}
             }
         }
-        Ok(Ok(mounted))
+        Ok(Ok((none, sys)))
     }
 
     /// Appends the result of MNT, as a server does.

@@ -2,6 +2,7 @@
 
 use super::head::field;
 use super::{MAX_VALIDATOR, decimal, same};
+use crate::storage::saturating::{add, sub};
 
 /// Which part of a file a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +37,9 @@ impl ContentRange {
     }
 
     /// Bytes of the part.
+    #[inline(never)]
     pub fn len(&self) -> u64 {
-        self.part.map_or(0, |(first, last)| last.saturating_sub(first).saturating_add(1))
+        self.part.map_or(0, |(first, last)| add(sub(last, first), 1))
     }
 
     /// Whether there is no part.

@@ -103,6 +103,16 @@ fn put(to: &mut Text, part: &[u8]) -> Result<()> {
     to.extend_from_slice(part).map_err(|_| Error::NameTooLong)
 }
 
+/// Moves `len` bytes of `text` from `from` down to `to`.
+fn move_down(text: &mut Text, from: usize, to: usize, len: usize) {
+    for n in 0..len {
+        let byte = text.get(from.wrapping_add(n)).copied();
+        if let (Some(byte), Some(place)) = (byte, text.get_mut(to.wrapping_add(n))) {
+            *place = byte;
+        }
+    }
+}
+
 /// Removes the segments "." and ".." of the path that `text` ends with, from `root` on (RFC 3986 §5.2.4). What is kept never
 /// moves up, so that it can be done in place.
 fn remove_dots(text: &mut Text, root: usize) {
@@ -117,12 +127,7 @@ fn remove_dots(text: &mut Text, root: usize) {
         }
         // A path that ends with such a segment ends with a slash.
         let keeps = if !dot && !dots { len } else { usize::from(ends) };
-        for n in 0..keeps {
-            let byte = text.get(from.saturating_add(n)).copied();
-            if let (Some(byte), Some(place)) = (byte, text.get_mut(to.saturating_add(n))) {
-                *place = byte;
-            }
-        }
+        move_down(text, from, to, keeps);
         to = to.saturating_add(keeps);
         from = from.saturating_add(len);
     }
@@ -161,11 +166,9 @@ fn resolve_path(url: &mut Text, location: &[u8]) -> Result<()> {
     let path_end = root.saturating_add(base.path.len());
     let query_end = path_end.saturating_add(base.query.len());
     let folder = base.path.iter().rposition(|b| *b == b'/').map_or(0, |end| end.saturating_add(1));
-    let mut at = 0usize;
-    url.retain(|_| {
-        at = at.saturating_add(1);
-        at <= front || at > front.saturating_add(user)
-    });
+    let len = url.len().saturating_sub(user);
+    move_down(url, front.saturating_add(user), front, len);
+    url.truncate(len);
     if location.is_empty() {
         url.truncate(query_end);
         return Ok(());

@@ -259,14 +259,18 @@ impl<H: Host> Attach<H> {
         Ok(())
     }
 
-    fn mounted(&mut self, room: &mut Room<'_, '_, H>, result: Result<Mounted, mount::Status>) -> Result<(), Error> {
-        let mounted = result.map_err(|status| refused(room, self.server.addr, Status(status.0)))?;
-        if !mounted.takes_sys && !mounted.takes_none {
+    /// MOUNT has answered: whether the server takes AUTH_NONE and AUTH_SYS. The handle is where it belongs.
+    fn mounted(
+        &mut self,
+        room: &mut Room<'_, '_, H>,
+        result: Result<(bool, bool), mount::Status>,
+    ) -> Result<(), Error> {
+        let (none, sys) = result.map_err(|status| refused(room, self.server.addr, Status(status.0)))?;
+        if !sys && !none {
             room.net.detail.set(DetailKind::Rpc, 0x205, Some(self.server.addr), b"no authentication in common");
             return Err(Error::Denied);
         }
-        self.root = mounted.root;
-        self.user.nobody = !mounted.takes_sys || (self.user.nobody && mounted.takes_none);
+        self.user.nobody = !sys || (self.user.nobody && none);
         self.phase = Phase::Info;
         room.job.caller.silence.restart();
         Ok(())
@@ -347,13 +351,20 @@ fn checked<H: Host>(path: H::Text) -> Result<H::Text, Error> {
 /// What a reply can be.
 enum Answer<'d> {
     Port(u16),
-    Mounted(Result<Mounted, mount::Status>),
+    Mounted(Result<(bool, bool), mount::Status>),
     Nothing,
     Exports(Exports<'d>),
     Info(Outcome<FsInfo>),
 }
 
-fn parse<'d>(phase: Phase, exports: bool, mounts: bool, d: &mut Decoder<'d>) -> crate::wire::Result<Answer<'d>> {
+/// Reads what the reply must be; the handle of an export, to `root`.
+fn parse<'d>(
+    phase: Phase,
+    exports: bool,
+    mounts: bool,
+    root: &mut FileHandle,
+    d: &mut Decoder<'d>,
+) -> crate::wire::Result<Answer<'d>> {
     Ok(match phase {
         Phase::MountPort | Phase::NfsPort => Answer::Port(portmap::parse_port(d)?),
         Phase::Info => Answer::Info(FsInfo::parse(d)?),
@@ -364,7 +375,7 @@ fn parse<'d>(phase: Phase, exports: bool, mounts: bool, d: &mut Decoder<'d>) -> 
             }
             Answer::Exports(list)
         }
-        _ if mounts => Answer::Mounted(Mounted::parse(d)?),
+        _ if mounts => Answer::Mounted(Mounted::read(d, root)?),
         _ => Answer::Nothing,
     })
 }
@@ -402,8 +413,9 @@ impl<H: Host> Work<H> for Attach<H> {
     fn take(&mut self, room: &mut Room<'_, '_, H>, incoming: &Incoming<'_>) -> Result<(), Error> {
         let (phase, from) = (self.phase, self.server.addr);
         let (exports, mounts) = (matches!(self.what, What::Exports(_)), matches!(self.what, What::Mount(_)));
-        let caller = &mut room.job.caller;
-        match caller.take(&mut room.net, from, incoming.payload, |d| parse(phase, exports, mounts, d)).transpose()? {
+        let (caller, root) = (&mut room.job.caller, &mut self.root);
+        let taken = caller.take(&mut room.net, from, incoming.payload, |d| parse(phase, exports, mounts, root, d));
+        match taken.transpose()? {
             None => Ok(()),
             Some(Answer::Port(port)) => self.port(room, port),
             Some(Answer::Mounted(result)) => self.mounted(room, result),

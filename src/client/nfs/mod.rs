@@ -109,9 +109,6 @@ impl Tuning {
     }
 }
 
-/// Servers remembered.
-const SERVERS: usize = 2;
-
 /// What worked with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
@@ -167,30 +164,27 @@ impl Default for Job {
 /// What worked with the servers that a job was used with last.
 #[derive(Debug)]
 struct Servers {
-    known: heapless::Deque<Known, SERVERS>,
+    /// The one noted last comes first.
+    known: [Option<Known>; 2],
 }
 
 impl Servers {
     const fn new() -> Self {
-        Servers { known: heapless::Deque::new() }
+        Servers { known: [None; 2] }
     }
 
     /// The size of READ that worked with `addr`.
     fn read_size(&self, addr: Ipv4Addr) -> Option<u32> {
-        self.known.iter().find(|k| k.addr == addr).map(|k| k.read_size)
+        self.known.iter().flatten().find(|k| k.addr == addr).map(|k| k.read_size)
     }
 
     /// Remembers what worked, in place of what was remembered longest.
     fn note(&mut self, addr: Ipv4Addr, read_size: u32) {
-        if let Some(old) = self.known.iter_mut().find(|k| k.addr == addr) {
-            old.read_size = read_size;
-            return;
+        let [last, before] = &mut self.known;
+        if last.is_some_and(|last| last.addr != addr) {
+            *before = *last;
         }
-        if self.known.is_full() {
-            let _ = self.known.pop_front();
-        }
-        // There is room now.
-        let _ = self.known.push_back(Known { addr, read_size });
+        *last = Some(Known { addr, read_size });
     }
 }
 
