@@ -425,8 +425,7 @@ impl<'a> Udp<'a> {
         fill: &mut Fill<'_>,
     ) -> core::result::Result<(), TxError> {
         let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
-        let header = header_of(socket, dst, len)?;
-        stack.send_filled(&packet_of(socket, dst, &header, &[], false), len, fill)
+        send_filled(stack, socket, dst, len, fill)
     }
 
     /// Puts a datagram into its socket's queue; `false` when there is no room. A client's socket gets a free queue when it
@@ -494,6 +493,21 @@ pub fn send<H: Host>(
 ) -> core::result::Result<(), TxError> {
     let header = header_of(socket, dst, body.iter().map(span_len).sum())?;
     stack.send(&packet_of(socket, dst, &header, body, queue))
+}
+
+/// As [`send`], of a payload of `len` bytes that is written by `fill`: see [`Stack::send_filled`].
+///
+/// # Errors
+/// As [`Stack::send`].
+pub fn send_filled<H: Host>(
+    stack: &mut Stack<'_, H>,
+    socket: &Socket,
+    dst: Endpoint,
+    len: usize,
+    fill: &mut Fill<'_>,
+) -> core::result::Result<(), TxError> {
+    let header = header_of(socket, dst, len)?;
+    stack.send_filled(&packet_of(socket, dst, &header, &[], false), len, fill)
 }
 
 /// The flow of what `socket` sends to `dst`; `None` where there is no route.

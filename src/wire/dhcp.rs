@@ -548,45 +548,12 @@ impl<'a> Repr<'a> {
             file: message.file(),
         }
     }
-
-    /// The beginning of a message, up to the server's name.
-    pub fn head(&self) -> [u8; HEAD_LEN] {
-        let mut head = [0; HEAD_LEN];
-        let op = match self.op {
-            Op::Request => 1,
-            Op::Reply => 2,
-        };
-        let mut w = Writer::new(&mut head);
-        // It has just the length of all this.
-        let _ = w.put(&[op, 1, 6, 0]);
-        let _ = w.u32(self.xid);
-        let _ = w.u16(self.secs);
-        let _ = w.u16(if self.broadcast { 0x8000 } else { 0 });
-        for addr in [self.ciaddr, self.yiaddr, self.siaddr, self.giaddr] {
-            let _ = w.put(&addr.octets());
-        }
-        let _ = w.put(&self.chaddr.0);
-        head
-    }
 }
-
-/// Bytes of a message before the server's name.
-pub const HEAD_LEN: usize = 44;
-
-/// What follows the head of a message without names: two empty fields and the cookie. Options follow.
-#[allow(clippy::indexing_slicing)] // Evaluated by the compiler.
-pub static NO_NAMES: [u8; 64 + 128 + COOKIE.len()] = {
-    let mut bytes = [0; 64 + 128 + COOKIE.len()];
-    [bytes[192], bytes[193], bytes[194], bytes[195]] = COOKIE;
-    bytes
-};
 
 /// Builds a message: the fixed part and the cookie first, then options one by one.
 #[derive(Debug)]
 pub struct Builder<'b> {
     writer: Writer<'b>,
-    /// Bytes of the message before those that `writer` writes.
-    before: usize,
 }
 
 impl<'b> Builder<'b> {
@@ -594,7 +561,26 @@ impl<'b> Builder<'b> {
     /// `file` is too long for its field.
     pub fn new(buf: &'b mut [u8], repr: &Repr<'_>) -> Result<Builder<'b>> {
         let mut w = Writer::new(buf);
-        w.put(&repr.head())?;
+        let op = match repr.op {
+            Op::Request => 1,
+            Op::Reply => 2,
+        };
+        let ([s0, s1], flags) = (repr.secs.to_be_bytes(), if repr.broadcast { 0x80 } else { 0 });
+        let [m0, m1, m2, m3, m4, m5] = repr.chaddr.0;
+        let words = [
+            [op, 1, 6, 0],
+            repr.xid.to_be_bytes(),
+            [s0, s1, flags, 0],
+            repr.ciaddr.octets(),
+            repr.yiaddr.octets(),
+            repr.siaddr.octets(),
+            repr.giaddr.octets(),
+            [m0, m1, m2, m3],
+            [m4, m5, 0, 0],
+            [0; 4],
+            [0; 4],
+        ];
+        w.put(words.as_flattened())?;
         for (text, size) in [(repr.sname, 64usize), (repr.file, 128)] {
             let pad = size.checked_sub(text.len()).ok_or(Error::Malformed)?;
             w.put(text)?;
@@ -604,12 +590,7 @@ impl<'b> Builder<'b> {
         if w.room() == 0 {
             return Err(Error::NoRoom);
         }
-        Ok(Builder { writer: w, before: 0 })
-    }
-
-    /// Begins the options alone in `buf`: the message is [`Repr::head`], [`NO_NAMES`], and these.
-    pub fn options(buf: &'b mut [u8]) -> Builder<'b> {
-        Builder { writer: Writer::new(buf), before: HEAD_LEN.saturating_add(NO_NAMES.len()) }
+        Ok(Builder { writer: w })
     }
 
     /// Appends option `code`, in pieces if it is longer than 255 bytes (RFC 3396 §5). [`Error::NoRoom`], and nothing written, if it
@@ -663,7 +644,7 @@ impl<'b> Builder<'b> {
         let mut w = self.writer;
         // `new` and `option` keep room for End.
         let _ = w.u8(255);
-        let pad = MIN_LEN.saturating_sub(self.before).saturating_sub(w.len()).min(w.room());
+        let pad = MIN_LEN.saturating_sub(w.len()).min(w.room());
         let _ = w.fill(0, pad);
         w.finish()
     }

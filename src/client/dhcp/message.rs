@@ -3,17 +3,14 @@
 use super::machine::Env;
 use super::{Client, Phase, Terms};
 use crate::stack::egress::TxError;
-use crate::storage::host::{Endpoint, Host, Span};
+use crate::storage::checksum::Sum;
+use crate::storage::host::{Endpoint, Host};
 use crate::udp::{self, Owner, Socket};
 use crate::wire;
-use crate::wire::dhcp::{Builder, CLIENT_PORT, HEAD_LEN, MessageType, NO_NAMES, Op, Repr, SERVER_PORT, code};
+use crate::wire::dhcp::{Builder, CLIENT_PORT, FIXED_LEN, MIN_LEN, MessageType, Op, Repr, SERVER_PORT, code};
 use crate::wire::ethernet::Address;
 use core::net::Ipv4Addr;
 
-/// Longest message sent: what fits the smallest datagram everybody takes (RFC 2131 §2), without its headers.
-const MAX_LEN: usize = 548;
-/// Bytes of that for options.
-const MAX_OPTIONS: usize = MAX_LEN - HEAD_LEN - NO_NAMES.len();
 /// What is asked for by default. RFC 3442 wants option 121 ahead of 3.
 const PARAMETERS: [u8; 19] = [
     code::SUBNET_MASK,
@@ -111,15 +108,11 @@ impl Client {
         Some(message)
     }
 
-    /// Sends a message. `Err` only for what may go later.
+    /// Sends a message, written where it leaves from. `Err` only for what may go later.
     #[inline(never)]
     pub(super) fn send<H: Host>(&mut self, env: &mut Env<'_, '_, H>, message: &Outgoing) -> Result<(), TxError> {
         let Some(interface) = env.stack.interface(env.nic) else { return Ok(()) };
         let (mac, mtu) = (interface.mac, interface.frame_mtu);
-        let head = self.head(message, mac);
-        let mut buf = [0u8; MAX_OPTIONS];
-        // `KEPT` is chosen so that everything fits.
-        let Ok(options) = self.build(&mut buf, message, mtu) else { return Ok(()) };
         let socket = Socket {
             local: Endpoint { addr: message.ciaddr, port: CLIENT_PORT },
             peer: None,
@@ -130,17 +123,26 @@ impl Client {
             tos: 0,
             dont_fragment: false,
         };
-        let body = [Span::Bytes(&head), Span::Bytes(&NO_NAMES), Span::Bytes(options)];
-        // The queue forgets what waits when the address goes.
-        let queue = message.kind != MessageType::Release;
-        match udp::send(env.stack, &socket, message.dst, &body, queue) {
+        // The cookie and the End option are beside the fixed part and the options.
+        let mut len = FIXED_LEN + 5;
+        // Adding up does not fail. `KEPT` is chosen so that no message is longer than 548 bytes, which fit the smallest
+        // datagram everybody takes (RFC 2131 §2).
+        let _ = self.options(message, mtu, &mut |_, value| {
+            len = len.wrapping_add(value.len()).wrapping_add(2);
+            Ok(())
+        });
+        let sent = udp::send_filled(env.stack, &socket, message.dst, len.max(MIN_LEN), &mut |out| {
+            self.write(message, mac, mtu, out).map_err(|_| TxError::Invalid)?;
+            Ok(Sum::of(out))
+        });
+        match sent {
             Err(e) if e.is_transient() || e == TxError::NetworkDown => Err(e),
             // Lost, as a frame on the wire can be lost: the timer repeats it.
             _ => Ok(()),
         }
     }
 
-    fn head(&self, message: &Outgoing, mac: Address) -> [u8; HEAD_LEN] {
+    fn write(&self, message: &Outgoing, mac: Address, mtu: u16, out: &mut [u8]) -> wire::Result<()> {
         let unconfigured = message.ciaddr.is_unspecified() && message.kind != MessageType::Decline;
         let repr = Repr {
             op: Op::Request,
@@ -155,44 +157,50 @@ impl Client {
             sname: &[],
             file: &[],
         };
-        repr.head()
+        let mut b = Builder::new(out, &repr)?;
+        self.options(message, mtu, &mut |code, value| b.option(code, value))?;
+        b.finish();
+        Ok(())
     }
 
+    /// Calls `put` on every option of a message: code and value.
+    ///
+    /// # Errors
+    /// The first of `put`'s.
     #[inline(never)]
-    fn build<'b>(&self, buf: &'b mut [u8], message: &Outgoing, mtu: u16) -> wire::Result<&'b [u8]> {
-        let mut b = Builder::options(buf);
-        b.message_type(message.kind)?;
+    fn options(
+        &self,
+        message: &Outgoing,
+        mtu: u16,
+        put: &mut dyn FnMut(u8, &[u8]) -> wire::Result<()>,
+    ) -> wire::Result<()> {
+        put(code::MESSAGE_TYPE, &[message.kind as u8])?;
         for (code, addr) in [(code::REQUESTED_IP, message.requested), (code::SERVER_ID, message.server)] {
             if !addr.is_unspecified() {
-                b.ipv4(code, addr)?;
+                put(code, &addr.octets())?;
             }
         }
         let bare = message.is_bare();
         for (code, value) in self.config.kept().filter(|(c, _)| !bare || *c == code::CLIENT_ID) {
-            b.option(code, value)?;
+            put(code, value)?;
         }
         if bare {
-            return Ok(b.finish());
+            return Ok(());
         }
-        b.u16(code::MAX_MESSAGE_SIZE, mtu.max(576))?;
+        put(code::MAX_MESSAGE_SIZE, &mtu.max(576).to_be_bytes())?;
         if let Some(s) = self.config.lease_s.filter(|_| !matches!(self.phase, Phase::Informing | Phase::Booting)) {
-            b.u32(code::LEASE_TIME, s)?;
+            put(code::LEASE_TIME, &s.to_be_bytes())?;
         }
-        self.put_parameters(&mut b)?;
-        if let (Phase::Booting, Some(item)) = (self.phase, self.boot.item) {
-            // REQUEST for boot data (PXE 2.1 §2.2.4).
-            let [hi, lo] = item.to_be_bytes();
-            b.option(code::VENDOR_SPECIFIC, &[PXE_BOOT_ITEM, 4, hi, lo, 0, 0, 255])?;
-        }
-        Ok(b.finish())
-    }
-
-    #[inline(never)]
-    fn put_parameters(&self, b: &mut Builder<'_>) -> wire::Result<()> {
         let mut codes: heapless::Vec<u8, { PARAMETERS.len() + super::MORE_PARAMETERS }> = heapless::Vec::new();
         // There is room for all of them.
         let _ = codes.extend_from_slice(&PARAMETERS);
         let _ = codes.extend_from_slice(&self.config.parameters);
-        b.option(code::PARAMETER_LIST, &codes)
+        put(code::PARAMETER_LIST, &codes)?;
+        if let (Phase::Booting, Some(item)) = (self.phase, self.boot.item) {
+            // REQUEST for boot data (PXE 2.1 §2.2.4).
+            let [hi, lo] = item.to_be_bytes();
+            put(code::VENDOR_SPECIFIC, &[PXE_BOOT_ITEM, 4, hi, lo, 0, 0, 255])?;
+        }
+        Ok(())
     }
 }
