@@ -493,7 +493,7 @@ impl Core {
         }
         while round.left > 0 && round.idle < nics {
             let nic = NicId(round.at as u8);
-            let calls = self.engine.stack.interface(nic).map(|interface| &interface.nic.calls);
+            let calls = self.engine.stack.iface(nic).map(|interface| &interface.nic.calls);
             let Some(calls) = calls else {
                 round.next(nics, 0, true);
                 continue;

@@ -395,7 +395,7 @@ impl<'a, H: Host> Stack<'a, H> {
     /// Whether the NIC keeps spans of lent memory until the packet's token is done.
     #[inline]
     pub fn keeps_spans(&self, nic: NicId) -> bool {
-        self.interface(nic).is_some_and(|i| i.caps.contains(NicCaps::GATHER | NicCaps::ASYNC))
+        self.iface(nic).is_some_and(|i| i.caps.contains(NicCaps::GATHER | NicCaps::ASYNC))
     }
 
     fn send_with(&mut self, packet: &Packet<'_, H::Memory>, fill: Option<Filled<'_>>) -> Result<(), TxError> {

@@ -153,7 +153,7 @@ impl<'a, H: Host> Stack<'a, H> {
     #[inline]
     pub fn receive<'f>(&mut self, nic: NicId, bytes: &'f [u8], flags: RxFlags) -> Ingress<'f> {
         self.stats.count(Counter::RxFrames);
-        let Some(interface) = self.interface(nic) else { return Ingress::Done };
+        let Some(interface) = self.iface(nic) else { return Ingress::Done };
         match check_frame(interface, nic, bytes, flags) {
             Ok(Sound::Ipv4(packet)) => Ingress::Packet(packet),
             Ok(Sound::Arp(payload)) => {
@@ -189,7 +189,7 @@ impl<'a, H: Host> Stack<'a, H> {
             self.stats.count(Counter::DropIpMalformed);
             return None;
         };
-        let Some(cast) = self.interface(nic).and_then(|i| i.cast(ip.destination())) else {
+        let Some(cast) = self.iface(nic).and_then(|i| i.cast(ip.destination())) else {
             self.stats.count(Counter::DropIpNotOurs);
             return None;
         };

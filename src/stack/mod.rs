@@ -161,9 +161,16 @@ impl<'a, H: Host> Stack<'a, H> {
         }
     }
 
-    /// An interface.
-    #[inline]
+    /// An interface. On small machines there is one copy of this, but for what each frame does: [`Self::iface`].
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
     pub fn interface(&self, nic: NicId) -> Option<&Interface<H::Nic>> {
+        self.iface(nic)
+    }
+
+    /// The same, in line.
+    #[inline(always)]
+    pub(crate) fn iface(&self, nic: NicId) -> Option<&Interface<H::Nic>> {
         self.interfaces.get(usize::from(nic.0)).and_then(Option::as_ref)
     }
 

@@ -128,7 +128,7 @@ impl<'a, H: Host> Stack<'a, H> {
         if l4_len > room {
             return Err(TxError::TooBig(room));
         }
-        let caps = self.interface(way.nic).ok_or(TxError::NetworkDown)?.caps;
+        let caps = self.iface(way.nic).ok_or(TxError::NetworkDown)?.caps;
         let mut head = [0u8; MAX_HEADERS];
         let front = way.head();
         let (link_ip, rest) = head.split_at_mut_checked(front.len()).ok_or(TxError::Invalid)?;

@@ -238,7 +238,7 @@ impl<'a> Udp<'a> {
     /// [`Error::BadHandle`]; [`Error::InUse`]: another socket has that port on that interface.
     pub fn bind(&mut self, key: Key, nic: Option<NicId>, local: Endpoint) -> Result<()> {
         self.changed();
-        let kept = self.sockets.get(key).ok_or(Error::BadHandle)?.local.port;
+        let kept = self.get(key).ok_or(Error::BadHandle)?.local.port;
         let port = if local.port == 0 { kept } else { local.port };
         // One port on two interfaces is two ports: DHCP clients of several NICs have the same.
         let meets = |s: &Socket| nic.is_none() || s.nic.is_none() || s.nic == nic;
@@ -255,7 +255,8 @@ impl<'a> Udp<'a> {
     }
 
     /// A socket.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
     pub fn get(&self, key: Key) -> Option<&Socket> {
         self.sockets.get(key)
     }
@@ -424,7 +425,7 @@ impl<'a> Udp<'a> {
         len: usize,
         fill: &mut Fill<'_>,
     ) -> core::result::Result<(), TxError> {
-        let socket = self.sockets.get(key).ok_or(TxError::Invalid)?;
+        let socket = self.get(key).ok_or(TxError::Invalid)?;
         send_filled(stack, socket, dst, len, fill)
     }
 
@@ -449,7 +450,7 @@ impl<'a> Udp<'a> {
 
     /// Longest datagram that a socket's queue could take now, in bytes of payload; `None` without a queue.
     pub fn queue_room(&self, key: Key) -> Option<usize> {
-        match self.sockets.get(key)?.queue {
+        match self.get(key)?.queue {
             Some(n) => self.queues.get(usize::from(n))?.room(),
             None => self.queues.get(usize::from(self.free_queue()?))?.empty_room(),
         }
@@ -457,7 +458,7 @@ impl<'a> Udp<'a> {
 
     /// The oldest datagram of a socket's queue, as two spans.
     pub fn front(&self, key: Key) -> Option<(&[u8], &[u8])> {
-        self.queues.get(usize::from(self.sockets.get(key)?.queue?))?.payload()
+        self.queues.get(usize::from(self.get(key)?.queue?))?.payload()
     }
 
     /// Drops the oldest datagram of a socket's queue.

@@ -189,6 +189,7 @@ impl Client {
         }
     }
 
+    #[inline(never)]
     fn enter<H: Host>(&mut self, env: &mut Env<'_, '_, H>, phase: Phase) {
         // A transaction of its own.
         if matches!(

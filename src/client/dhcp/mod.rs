@@ -379,6 +379,7 @@ impl Client {
     }
 
     /// The operation in slot `op` ends and waits no more.
+    #[inline(never)]
     pub(super) fn detach(&mut self, op: u8) {
         if self.op == Some(op) {
             self.op = None;
