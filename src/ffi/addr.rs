@@ -55,6 +55,13 @@ impl lace_ip {
         }
     }
 
+    /// Makes it the core's address; none for the unspecified one.
+    #[allow(dead_code)] // Not without DHCP.
+    #[inline(never)]
+    pub(super) fn set(&mut self, addr: Ipv4Addr) {
+        *self = lace_ip::or_none(addr);
+    }
+
     /// How the core's address looks here: none for the unspecified one.
     pub(super) fn or_none(addr: Ipv4Addr) -> lace_ip {
         if addr.is_unspecified() { lace_ip::default() } else { addr.into() }

@@ -266,22 +266,21 @@ pub unsafe extern "C" fn lace_lease_option(
     }
     // SAFETY: set up, and the caller vouches for it.
     let lease = unsafe { &*lease };
-    let stored = lease.options.get(..lease.options_len as usize).unwrap_or(&[]);
-    let from = |part| Parts(stored).filter(move |(p, c, _)| (*p, *c) == (part, code));
-    let boots = is_boot_option(code) && from(LeasePart::Boot).next().is_some();
-    let part = if boots || from(LeasePart::Address).next().is_none() { LeasePart::Boot } else { LeasePart::Address };
-    if from(part).next().is_none() {
-        return LACE_ENOENT;
-    }
-    let mut len = 0usize;
-    for byte in from(part).flat_map(|(_, _, value)| value) {
-        if len < size {
-            // SAFETY: below `size`, for which the caller says there is room.
-            unsafe { buffer.cast::<u8>().add(len).write(*byte) };
+    let has = |part| Parts(lease.stored()).any(|(p, c, _)| (p, c) == (part, code));
+    let boots = is_boot_option(code) && has(LeasePart::Boot);
+    let from = if boots || !has(LeasePart::Address) { LeasePart::Boot } else { LeasePart::Address };
+    let mut len = None;
+    for (part, c, value) in Parts(lease.stored()) {
+        if (part, c) != (from, code) {
+            continue;
         }
-        len += 1;
+        let at = len.unwrap_or(0);
+        let fits = value.len().min(size.saturating_sub(at));
+        // SAFETY: below `size`, for which the caller says there is room; of no bytes there are none.
+        unsafe { core::ptr::copy_nonoverlapping(value.as_ptr(), buffer.cast::<u8>().wrapping_add(at), fits) };
+        len = Some(at + value.len());
     }
-    len as c_int
+    len.map_or(LACE_ENOENT, |len| len as c_int)
 }
 
 /// Options that say how to boot.
@@ -494,7 +493,7 @@ impl lace_lease {
 
     fn set_address(&mut self, message: &Message<'_>) {
         let addr = if message.yiaddr().is_unspecified() { message.ciaddr() } else { message.yiaddr() };
-        self.ip = lace_ip::or_none(addr);
+        self.ip.set(addr);
         let [first, ..] = addr.octets();
         let class = if first < 128 {
             8
@@ -504,12 +503,12 @@ impl lace_lease {
             24
         };
         self.prefix = message.u32(option::SUBNET_MASK).map_or(class, u32::leading_ones);
-        self.server = message.ipv4(option::SERVER_ID).map(lace_ip::or_none).unwrap_or_default();
-        self.gateway = message.ipv4_list(option::ROUTER).next().map(lace_ip::or_none).unwrap_or_default();
+        self.server.set(server_of(message));
+        self.gateway.set(message.ipv4_list(option::ROUTER).next().unwrap_or(Ipv4Addr::UNSPECIFIED));
         self.dns = [lace_ip::NONE; 3];
         let servers = message.ipv4_list(option::DNS_SERVER).filter(|s| is_host_address(*s));
         for (to, server) in self.dns.iter_mut().zip(servers) {
-            *to = server.into();
+            to.set(server);
         }
         self.lease_s = message.u32(option::LEASE_TIME).unwrap_or(u32::MAX);
         self.mtu = message.u16(option::INTERFACE_MTU).map_or(0, u32::from);
@@ -528,14 +527,17 @@ impl lace_lease {
             .find(|a| is_host_address(*a))
             .or_else(|| literal(named))
             .or_else(|| Some(message.siaddr()).filter(|a| is_host_address(*a)));
-        let server = message.ipv4(option::SERVER_ID).unwrap_or(Ipv4Addr::UNSPECIFIED);
         self.boot_server = lace_peer::NONE;
         match addr {
-            Some(addr) => self.boot_server.ip = addr.into(),
             None if !named.is_empty() => self.boot_server.name = self.boot_server_name.as_ptr(),
-            None => self.boot_server.ip = lace_ip::or_none(server),
+            addr => self.boot_server.ip.set(addr.unwrap_or_else(|| server_of(message))),
         }
     }
+}
+
+/// The server that sent a message; unspecified if it does not say.
+fn server_of(message: &Message<'_>) -> Ipv4Addr {
+    message.ipv4(option::SERVER_ID).unwrap_or(Ipv4Addr::UNSPECIFIED)
 }
 
 /// Puts the text of option `code`, else `or`, into `to`, NUL-terminated; "" when it does not fit.

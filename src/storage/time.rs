@@ -70,7 +70,7 @@ impl Duration {
 
     /// Whole seconds, rounded down.
     pub const fn as_secs(self) -> u64 {
-        self.0 / 1_000_000
+        saturating::div(self.0, 1_000_000)
     }
 
     /// This duration without `d`, at least zero.
@@ -86,10 +86,13 @@ impl Duration {
     }
 
     /// This duration divided by `n`; division by zero gives the whole.
+    #[inline]
     pub const fn divided_by(self, n: u64) -> Duration {
-        match self.0.checked_div(n) {
-            Some(v) => Duration(v),
-            None => self,
+        match n {
+            0 => self,
+            // Where it is a constant, this is a shift.
+            n if n.is_power_of_two() => Duration(self.0 >> n.trailing_zeros()),
+            n => Duration(saturating::div(self.0, n)),
         }
     }
 }

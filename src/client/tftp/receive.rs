@@ -12,6 +12,7 @@ use crate::stack::stats::Counter;
 use crate::storage::checksum::Sum;
 use crate::storage::error::Error;
 use crate::storage::host::{Host, Memory, Span};
+use crate::storage::saturating;
 use crate::storage::time::{Duration, Instant};
 use crate::udp::Meta;
 use crate::udp::lane::Arrived;
@@ -149,7 +150,7 @@ impl Yield {
 
 /// Blocks of the whole file, if its length is known.
 fn blocks_of<H: Host>(s: &Session, cx: &Cx<'_, '_, H>) -> Option<u64> {
-    cx.progress.total.map(|size| size.checked_div(u64::from(s.blksize)).unwrap_or(0))
+    cx.progress.total.map(|size| saturating::div(size, u64::from(s.blksize)))
 }
 
 /// One attempt.

@@ -10,6 +10,7 @@ use crate::stack::stats::{Counter, Stats};
 use crate::storage::checksum::Sum;
 use crate::storage::error::Error;
 use crate::storage::host::{Endpoint, Host, LogEvent, Span};
+use crate::storage::saturating;
 use crate::storage::slots::Key;
 use crate::storage::time::{Duration, Instant};
 use crate::wire::tftp::{
@@ -474,8 +475,7 @@ impl Session {
     /// is changed, and once. Whether the plan is another now.
     pub fn grow(&mut self, size: u64) -> bool {
         let Some(rtt) = self.rtt.smoothed() else { return false };
-        let blocks = size.checked_div(u64::from(self.blksize)).unwrap_or(0);
-        let rounds = blocks.checked_div(u64::from(self.window)).unwrap_or(0);
+        let rounds = saturating::div(size, u64::from(u32::from(self.blksize).wrapping_mul(u32::from(self.window))));
         let slow = if rtt >= FAR { SLOW_FAR } else { SLOW };
         // What had to be made smaller is not made larger: many rounds are what it came to.
         if self.grown || self.shrunk > 0 || rtt.times(rounds) < slow {
