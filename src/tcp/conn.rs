@@ -312,7 +312,8 @@ impl<'a, H: Host> Connection<'a, H> {
     }
 
     /// The bit that is set when a user is to be told.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
     pub(super) fn raise(&mut self, events: Events) {
         if !self.events.contains(events) {
             self.events |= events;

@@ -273,6 +273,7 @@ impl<H: Host> Get<H> {
     }
 
     /// Bytes that are to come in all, if known.
+    #[inline(never)]
     fn want(&self) -> Option<u64> {
         self.total.map(|total| total.saturating_sub(self.start).min(self.len))
     }

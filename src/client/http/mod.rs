@@ -247,10 +247,12 @@ impl<'a> Shared<'a> {
         }
     }
 
+    #[inline(never)]
     fn job(&self, index: Option<u8>) -> Option<&Job> {
         self.jobs.get(usize::from(index?))
     }
 
+    #[inline(never)]
     fn job_mut(&mut self, index: Option<u8>) -> Option<&mut Job> {
         self.jobs.get_mut(usize::from(index?))
     }
