@@ -2169,7 +2169,7 @@ lace_file lace_file_open_start(lace_stack *net,
 
 /**
  * Begins to read `len` bytes from the file's position on into the memory at `buffer`, *lent until* the read has
- * ended.
+ * ended. What lies behind the bytes that `lace_file_status` counts may have changed too.
  *
  * Returns 0; `LACE_EAGAIN`: a read is under way; `LACE_EFAULT`; `LACE_EBADF`; `LACE_EBUSY`; what the file ended
  * with.

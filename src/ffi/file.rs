@@ -51,7 +51,7 @@ pub unsafe extern "C" fn lace_file_open_start(
 }
 
 /// Begins to read `len` bytes from the file's position on into the memory at `buffer`, *lent until* the read has
-/// ended.
+/// ended. What lies behind the bytes that `lace_file_status` counts may have changed too.
 ///
 /// Returns 0; `LACE_EAGAIN`: a read is under way; `LACE_EFAULT`; `LACE_EBADF`; `LACE_EBUSY`; what the file ended
 /// with.
