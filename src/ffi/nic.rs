@@ -165,10 +165,10 @@ impl Nic for CNic {
         NicCaps::from_bits_truncate(self.calls.caps)
     }
 
-    fn send(&mut self, pieces: &Pieces<'_, Region>, token: Token) -> Result<(), SendError> {
+    fn send(&mut self, pieces: &mut Pieces<'_, Region>, token: Token) -> Result<(), SendError> {
         let mut out = [const { MaybeUninit::<lace_span>::uninit() }; MAX_BODY + 2];
         let mut count = 0;
-        pieces.each(|span| {
+        while let Some(span) = pieces.take() {
             let (data, len) = match span {
                 Span::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
                 Span::Memory { memory, at, len } => (memory.as_ptr().wrapping_add(at).cast_const(), len),
@@ -177,7 +177,7 @@ impl Nic for CNic {
                 to.write(lace_span { data: data.cast(), len: len as u32, reserved: 0 });
             }
             count += 1;
-        });
+        }
         if count > out.len() {
             return Err(SendError::Failed(HostError(LACE_EINVAL)));
         }

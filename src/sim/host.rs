@@ -258,16 +258,16 @@ impl Nic for SimNic {
         self.state.borrow().caps
     }
 
-    fn send(&mut self, pieces: &Pieces<'_, SimMemory>, token: Token) -> Result<(), SendError> {
+    fn send(&mut self, pieces: &mut Pieces<'_, SimMemory>, token: Token) -> Result<(), SendError> {
         let mut frame = Vec::new();
         let mut count = 0;
-        pieces.each(|span| {
+        while let Some(span) = pieces.take() {
             count += 1;
             match span {
                 Span::Bytes(bytes) => frame.extend_from_slice(bytes),
                 Span::Memory { memory, at, len } => frame.extend_from_slice(&memory.to_vec()[at..at + len]),
             }
-        });
+        }
         assert!(count == 1 || self.caps().contains(NicCaps::GATHER));
         self.accept(frame, token)
     }

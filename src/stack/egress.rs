@@ -375,7 +375,7 @@ impl<'a, H: Host> Stack<'a, H> {
         len: usize,
         fill: &mut Fill<'_>,
     ) -> Result<(), TxError> {
-        self.send_with(packet, Some(Filled { len, pieces: false, fill }))
+        self.send_with(packet, Some(&mut Filled { len, pieces: false, fill }))
     }
 
     /// The same where `fill` can write the body in pieces, each call the next one, and anew after the last: a packet that is
@@ -389,7 +389,7 @@ impl<'a, H: Host> Stack<'a, H> {
         len: usize,
         fill: &mut Fill<'_>,
     ) -> Result<(), TxError> {
-        self.send_with(packet, Some(Filled { len, pieces: true, fill }))
+        self.send_with(packet, Some(&mut Filled { len, pieces: true, fill }))
     }
 
     /// Whether the NIC keeps spans of lent memory until the packet's token is done.
@@ -398,7 +398,7 @@ impl<'a, H: Host> Stack<'a, H> {
         self.iface(nic).is_some_and(|i| i.caps.contains(NicCaps::GATHER | NicCaps::ASYNC))
     }
 
-    fn send_with(&mut self, packet: &Packet<'_, H::Memory>, fill: Option<Filled<'_>>) -> Result<(), TxError> {
+    fn send_with(&mut self, packet: &Packet<'_, H::Memory>, fill: Option<&mut Filled<'_>>) -> Result<(), TxError> {
         let body = fill.as_ref().map(|filled| (filled.len, filled.pieces));
         let Leaving { hop, mac, l4_len, room } = self.leaving(packet, body)?;
         if l4_len <= room {
@@ -442,7 +442,7 @@ impl<'a, H: Host> Stack<'a, H> {
         hop: &Hop,
         mac: Result<Address, TxError>,
         l4_len: usize,
-        fill: Option<Filled<'_>>,
+        fill: Option<&mut Filled<'_>>,
     ) -> Result<(), TxError> {
         let dst_mac = match mac {
             Ok(mac) => mac,

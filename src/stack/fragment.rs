@@ -47,7 +47,7 @@ impl<H: Host> Stack<'_, H> {
         dst_mac: Address,
         l4_len: usize,
         unit: usize,
-        mut fill: Option<Filled<'_>>,
+        mut fill: Option<&mut Filled<'_>>,
     ) -> Result<(), TxError> {
         let id = self.next_ident();
         let body_sum = match &mut fill {

@@ -30,13 +30,14 @@ pub(super) fn send_gathered<N: Nic>(
     if body.len() > MAX_BODY {
         return Err(TxError::Invalid);
     }
-    let mut pieces = Pieces { head, body, from, len, copies: None, padding: PADDING.get(..pad).unwrap_or(&[]) };
+    let mut pieces =
+        Pieces { head: Some(head), body, from, len, copies: None, padding: PADDING.get(..pad).unwrap_or(&[]) };
     if !iface.caps.contains(NicCaps::ASYNC) {
-        return iface.nic.send(&pieces, token).map_err(TxError::from);
+        return iface.nic.send(&mut pieces, token).map_err(TxError::from);
     }
     let (slot, token) = frames.claim(nic, token).ok_or(TxError::Busy)?;
     let sent = match keep(slot, &mut pieces) {
-        Some(()) => iface.nic.send(&pieces, token).map_err(TxError::from),
+        Some(()) => iface.nic.send(&mut pieces, token).map_err(TxError::from),
         None => Err(TxError::Invalid),
     };
     if sent.is_err() {
@@ -49,17 +50,23 @@ pub(super) fn send_gathered<N: Nic>(
 /// memory stays where it is.
 #[cfg_attr(target_pointer_width = "32", inline(never))]
 fn keep<'k, M>(slot: &'k mut [u8], pieces: &mut Pieces<'k, M>) -> Option<()> {
-    let (head, copies) = slot.split_at_mut_checked(pieces.head.len())?;
-    head.copy_from_slice(pieces.head);
+    let headers = pieces.head?;
+    let (head, copies) = slot.split_at_mut_checked(headers.len())?;
+    head.copy_from_slice(headers);
     let mut rest = &mut *copies;
-    for span in pieces.body() {
-        if let Span::Bytes(bytes) = span {
+    let (mut from, mut left) = (pieces.from, pieces.len);
+    for span in pieces.body {
+        let start = from.min(span.len());
+        from = from.wrapping_sub(start);
+        let len = span.len().wrapping_sub(start).min(left);
+        left = left.wrapping_sub(len);
+        if let Span::Bytes(bytes) = span.part(start, len) {
             let (copy, behind) = rest.split_at_mut_checked(bytes.len())?;
             copy.copy_from_slice(bytes);
             rest = behind;
         }
     }
-    pieces.head = head;
+    pieces.head = Some(head);
     pieces.copies = Some(copies);
     Some(())
 }

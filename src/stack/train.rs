@@ -196,21 +196,21 @@ impl<'a, H: Host> Stack<'a, H> {
                     }
                     Ok(sum) => {
                         let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
-                        iface.nic.send(&Pieces::new(head, &[span]), token).map_err(TxError::from)
+                        iface.nic.send(&mut Pieces::new(head, &[span]), token).map_err(TxError::from)
                     }
                 }
             }
             Carried::Span(span @ Span::Bytes(bytes)) if gathers && !asynchronous => {
                 let sum = if offload { None } else { Some(Sum::of(bytes)) };
                 let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
-                iface.nic.send(&Pieces::new(head, &[span]), token).map_err(TxError::from)
+                iface.nic.send(&mut Pieces::new(head, &[span]), token).map_err(TxError::from)
             }
             Carried::Through(bytes, copy) if gathers && !asynchronous => {
                 let sum =
                     if offload { Sum::copy_only(copy, bytes).map(|()| None) } else { Sum::copy(copy, bytes).map(Some) };
                 let sum = sum.ok_or(TxError::Invalid)?;
                 let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
-                iface.nic.send(&Pieces::new(head, &[Span::Bytes(copy)]), token).map_err(TxError::from)
+                iface.nic.send(&mut Pieces::new(head, &[Span::Bytes(copy)]), token).map_err(TxError::from)
             }
             Carried::Span(Span::Bytes(bytes)) => copy_out(iface, &mut self.frames, marks.nic, marks.len, |out| {
                 let (out_head, rest) = out.split_at_mut_checked(marks.head_len).ok_or(TxError::Invalid)?;

@@ -181,7 +181,7 @@ impl<M> Span<'_, M> {
 #[derive(Debug)]
 pub struct Pieces<'p, M> {
     /// What comes first: all headers, or the whole frame.
-    pub head: &'p [u8],
+    pub head: Option<&'p [u8]>,
     /// What follows is a part of this: `len` bytes from `from` on.
     pub body: &'p [Span<'p, M>],
     /// See `body`.
@@ -198,42 +198,44 @@ impl<'p, M> Pieces<'p, M> {
     /// A frame of `head` and `body`.
     #[inline]
     pub fn new(head: &'p [u8], body: &'p [Span<'p, M>]) -> Self {
-        Pieces { head, body, from: 0, len: usize::MAX, copies: None, padding: &[] }
+        Pieces { head: Some(head), body, from: 0, len: usize::MAX, copies: None, padding: &[] }
     }
 
-    /// The pieces of the body.
+    /// The next piece of the body.
     #[inline]
-    pub fn body(&self) -> impl Iterator<Item = Span<'p, M>> + use<'p, M> {
-        let (mut from, mut left) = (self.from, self.len);
-        self.body.iter().filter_map(move |span| {
-            let whole = span.len();
-            let len = whole.saturating_sub(from).min(left);
-            let start = from.min(whole);
-            from -= start;
-            left -= len;
-            (len > 0).then(|| span.part(start, len))
-        })
+    fn next_of_body(&mut self) -> Option<Span<'p, M>> {
+        while let Some((span, rest)) = self.body.split_first() {
+            self.body = rest;
+            let start = self.from.min(span.len());
+            self.from -= start;
+            let len = (span.len() - start).min(self.len);
+            if len > 0 {
+                self.len -= len;
+                return Some(span.part(start, len));
+            }
+        }
+        None
     }
 
-    /// Calls `each` on one piece after the other.
-    #[inline]
-    pub fn each(&self, mut each: impl FnMut(Span<'p, M>)) {
-        let mut body = self.body();
-        let (mut copies, mut padding) = (self.copies, self.padding);
-        let mut span = Span::Bytes(self.head);
-        loop {
-            each(span);
-            span = match (body.next(), &mut copies) {
-                (Some(Span::Bytes(bytes)), Some(rest)) => {
+    /// The next piece. What was taken is no longer in the fields: a NIC's frame on the machine's stack need not hold it too.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
+    pub fn take(&mut self) -> Option<Span<'p, M>> {
+        if let Some(head) = self.head.take() {
+            return Some(Span::Bytes(head));
+        }
+        if let Some(span) = self.next_of_body() {
+            return Some(match (&span, &mut self.copies) {
+                (Span::Bytes(bytes), Some(rest)) => {
                     let (copy, behind) = rest.split_at_checked(bytes.len()).unwrap_or((rest, &[]));
                     *rest = behind;
                     Span::Bytes(copy)
                 }
-                (Some(span), _) => span,
-                (None, _) if !padding.is_empty() => Span::Bytes(core::mem::take(&mut padding)),
-                (None, _) => break,
-            };
+                _ => span,
+            });
         }
+        let padding = core::mem::take(&mut self.padding);
+        (!padding.is_empty()).then_some(Span::Bytes(padding))
     }
 }
 
@@ -257,10 +259,10 @@ pub trait Nic {
     /// What the NIC can do; constant over its life.
     fn caps(&self) -> NicCaps;
     /// Sends one frame made of `pieces`: of a head alone unless [`NicCaps::GATHER`].
-    fn send(&mut self, pieces: &Pieces<'_, Self::Memory>, token: Token) -> Result<(), SendError>;
+    fn send(&mut self, pieces: &mut Pieces<'_, Self::Memory>, token: Token) -> Result<(), SendError>;
     /// The same for a frame in one piece.
     fn send_whole(&mut self, frame: &[u8], token: Token) -> Result<(), SendError> {
-        self.send(&Pieces::new(frame, &[]), token)
+        self.send(&mut Pieces::new(frame, &[]), token)
     }
     /// Whether the NIC lends its own transmit buffers.
     fn has_tx_buffer(&self) -> bool;

@@ -150,14 +150,14 @@ impl<'a, H: Host> Connection<'a, H> {
     /// Takes in the acknowledgements that have come and were as expected.
     #[inline]
     pub(super) fn take_acks(&mut self, pages: &mut Pages<'a, H::Memory>) {
-        if FAST && let Some(heard) = self.tx.take_heard() {
-            self.take_heard(pages, heard);
+        if FAST && self.tx.has_heard() {
+            self.take_heard(pages);
         }
     }
 
     #[inline(never)]
-    fn take_heard(&mut self, pages: &mut Pages<'a, H::Memory>, heard: Heard) {
-        let Heard { ack, at, echo, times } = heard;
+    fn take_heard(&mut self, pages: &mut Pages<'a, H::Memory>) {
+        let Some(Heard { ack, at, echo, times }) = self.tx.take_heard() else { return };
         let echo = match (&self.stamps, echo) {
             (Some(own), Some(echo)) => Some((echo, own.passed(at, echo))),
             _ => None,

@@ -3,6 +3,7 @@
 use crate::nic::Line;
 use crate::region::Region;
 use bootlace::sim::host::{SimLease, SimReader, SimWriter};
+use bootlace::stack::egress::MAX_BODY;
 use bootlace::storage::host::{Host, HostError, LogEvent, Nic, NicCaps, Pager, Pieces, SendError, Span, Token};
 use core::ptr::NonNull;
 
@@ -52,17 +53,17 @@ impl Nic for Port {
     }
 
     #[inline]
-    fn send(&mut self, pieces: &Pieces<'_, Region>, _: Token) -> Result<(), SendError> {
+    fn send(&mut self, pieces: &mut Pieces<'_, Region>, _: Token) -> Result<(), SendError> {
         let summed = !self.caps.contains(NicCaps::TX_L4_SUM);
         // Where each span is and how long, as a device is told.
-        let mut len = Ok(0);
-        pieces.each(|span| len = len.and_then(|before| Ok(before + piece(&span)?.len())));
-        let frame = || {
-            let mut bytes = Vec::new();
-            pieces.each(|span| bytes.extend_from_slice(piece(&span).unwrap_or(&[])));
-            bytes
-        };
-        self.line()?.send_spans(pieces.head, len?, summed, frame);
+        let mut spans: [&[u8]; MAX_BODY + 2] = [&[]; MAX_BODY + 2];
+        let (mut count, mut len) = (0, 0);
+        while let Some(span) = pieces.take() {
+            spans[count] = piece(&span)?;
+            len += spans[count].len();
+            count += 1;
+        }
+        self.line()?.send_spans(spans[0], len, summed, || spans.concat());
         Ok(())
     }
 

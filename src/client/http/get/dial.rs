@@ -34,6 +34,7 @@ impl<H: Host> Get<H> {
     }
 
     /// Takes a connection that waits, or opens one.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn dial(&mut self, cx: &mut Cx<'_, '_, H>, to: Endpoint) -> Result<()> {
         self.heard = (0, cx.stack.now);
         self.stage = Stage::Connect;
