@@ -70,6 +70,16 @@ pub struct lace_span {
     pub reserved: u32,
 }
 
+impl lace_span {
+    fn of(span: &Span<'_, Region>) -> lace_span {
+        let (data, len) = match *span {
+            Span::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
+            Span::Memory { memory, at, len } => (memory.as_ptr().wrapping_add(at).cast_const(), len),
+        };
+        lace_span { data: data.cast(), len: len as u32, reserved: 0 }
+    }
+}
+
 /// A driver. Set up by `lace_nic_init`; copied by `lace_nic_add`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -169,12 +179,8 @@ impl Nic for CNic {
         let mut out = [const { MaybeUninit::<lace_span>::uninit() }; MAX_BODY + 2];
         let mut count = 0;
         while let Some(span) = pieces.take() {
-            let (data, len) = match span {
-                Span::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
-                Span::Memory { memory, at, len } => (memory.as_ptr().wrapping_add(at).cast_const(), len),
-            };
             if let Some(to) = out.get_mut(count) {
-                to.write(lace_span { data: data.cast(), len: len as u32, reserved: 0 });
+                to.write(lace_span::of(&span));
             }
             count += 1;
         }
@@ -186,7 +192,11 @@ impl Nic for CNic {
     }
 
     fn send_whole(&mut self, frame: &[u8], token: Token) -> Result<(), SendError> {
-        self.give(&[lace_span { data: frame.as_ptr().cast(), len: frame.len() as u32, reserved: 0 }], token)
+        self.give(&[lace_span::of(&Span::Bytes(frame))], token)
+    }
+
+    fn send_pair(&mut self, head: &[u8], body: Span<'_, Region>, token: Token) -> Result<(), SendError> {
+        self.give(&[lace_span::of(&Span::Bytes(head)), lace_span::of(&body)], token)
     }
 
     fn has_tx_buffer(&self) -> bool {

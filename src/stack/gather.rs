@@ -46,6 +46,30 @@ pub(super) fn send_gathered<N: Nic>(
     sent
 }
 
+/// The same for an asynchronous NIC where all that follows `head` is lent memory.
+#[inline]
+pub(super) fn send_lent<N: Nic>(
+    iface: &mut Interface<N>,
+    frames: &mut TxFrames<'_>,
+    nic: NicId,
+    head: &[u8],
+    body: Span<'_, N::Memory>,
+    token: Token,
+) -> Result<(), TxError> {
+    let (slot, token) = frames.claim(nic, token).ok_or(TxError::Busy)?;
+    let sent = match slot.get_mut(..head.len()) {
+        Some(kept) => {
+            kept.copy_from_slice(head);
+            iface.nic.send_pair(kept, body, token).map_err(TxError::from)
+        }
+        None => Err(TxError::Invalid),
+    };
+    if sent.is_err() {
+        frames.done(nic, token);
+    }
+    sent
+}
+
 /// For an asynchronous NIC: the stack's own bytes must stay until the token is done, so they move to a frame slot; lent
 /// memory stays where it is.
 #[cfg_attr(target_pointer_width = "32", inline(never))]

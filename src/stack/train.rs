@@ -4,11 +4,11 @@
 
 use super::Stack;
 use super::egress::{self, MAX_HEADERS, TxError, copy_out};
-use super::gather::{Tail, send_gathered};
+use super::gather::send_lent;
 use super::interface::NicId;
 use super::way::Way;
 use crate::storage::checksum::Sum;
-use crate::storage::host::{Host, Memory, Nic, NicCaps, Pieces, Span, Token};
+use crate::storage::host::{Host, Memory, Nic, NicCaps, Span, Token};
 use crate::wire::ethernet::MIN_FRAME_LEN;
 use crate::wire::ipv4;
 
@@ -191,26 +191,25 @@ impl<'a, H: Host> Stack<'a, H> {
                     Err(error) => Err(error),
                     Ok(sum) if asynchronous => {
                         let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
-                        let tail = Tail { spans: &[span], from: 0, len, pad: 0 };
-                        send_gathered(iface, &mut self.frames, marks.nic, head, &tail, token)
+                        send_lent(iface, &mut self.frames, marks.nic, head, span, token)
                     }
                     Ok(sum) => {
                         let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
-                        iface.nic.send(&mut Pieces::new(head, &[span]), token).map_err(TxError::from)
+                        iface.nic.send_pair(head, span, token).map_err(TxError::from)
                     }
                 }
             }
             Carried::Span(span @ Span::Bytes(bytes)) if gathers && !asynchronous => {
                 let sum = if offload { None } else { Some(Sum::of(bytes)) };
                 let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
-                iface.nic.send(&mut Pieces::new(head, &[span]), token).map_err(TxError::from)
+                iface.nic.send_pair(head, span, token).map_err(TxError::from)
             }
             Carried::Through(bytes, copy) if gathers && !asynchronous => {
                 let sum =
                     if offload { Sum::copy_only(copy, bytes).map(|()| None) } else { Sum::copy(copy, bytes).map(Some) };
                 let sum = sum.ok_or(TxError::Invalid)?;
                 let head = marks.mark_in(head, ident, field, sum).ok_or(TxError::Invalid)?;
-                iface.nic.send(&mut Pieces::new(head, &[Span::Bytes(copy)]), token).map_err(TxError::from)
+                iface.nic.send_pair(head, Span::Bytes(copy), token).map_err(TxError::from)
             }
             Carried::Span(Span::Bytes(bytes)) => copy_out(iface, &mut self.frames, marks.nic, marks.len, |out| {
                 let (out_head, rest) = out.split_at_mut_checked(marks.head_len).ok_or(TxError::Invalid)?;

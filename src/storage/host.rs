@@ -264,6 +264,11 @@ pub trait Nic {
     fn send_whole(&mut self, frame: &[u8], token: Token) -> Result<(), SendError> {
         self.send(&mut Pieces::new(frame, &[]), token)
     }
+    /// The same for a frame of two pieces, as those of a train are.
+    #[inline]
+    fn send_pair(&mut self, head: &[u8], body: Span<'_, Self::Memory>, token: Token) -> Result<(), SendError> {
+        self.send(&mut Pieces::new(head, &[body]), token)
+    }
     /// Whether the NIC lends its own transmit buffers.
     fn has_tx_buffer(&self) -> bool;
     /// Lends a buffer of exactly `len` bytes for one frame, until `send_buffer`. `None`: no room now.

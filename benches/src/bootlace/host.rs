@@ -56,14 +56,23 @@ impl Nic for Port {
     fn send(&mut self, pieces: &mut Pieces<'_, Region>, _: Token) -> Result<(), SendError> {
         let summed = !self.caps.contains(NicCaps::TX_L4_SUM);
         // Where each span is and how long, as a device is told.
-        let mut spans: [&[u8]; MAX_BODY + 2] = [&[]; MAX_BODY + 2];
-        let (mut count, mut len) = (0, 0);
+        let mut spans = heapless::Vec::<&[u8], { MAX_BODY + 2 }>::new();
+        let mut len = 0;
         while let Some(span) = pieces.take() {
-            spans[count] = piece(&span)?;
-            len += spans[count].len();
-            count += 1;
+            let bytes = piece(&span)?;
+            len += bytes.len();
+            spans.push(bytes).map_err(|_| SendError::Failed(HostError(-22)))?;
         }
-        self.line()?.send_spans(spans[0], len, summed, || spans.concat());
+        let head = spans.first().copied().unwrap_or_default();
+        self.line()?.send_spans(head, len, summed, || spans.concat());
+        Ok(())
+    }
+
+    #[inline]
+    fn send_pair(&mut self, head: &[u8], body: Span<'_, Region>, _: Token) -> Result<(), SendError> {
+        let summed = !self.caps.contains(NicCaps::TX_L4_SUM);
+        let spans = core::hint::black_box([head, piece(&body)?]);
+        self.line()?.send_spans(head, head.len() + spans[1].len(), summed, || spans.concat());
         Ok(())
     }
 
