@@ -45,7 +45,11 @@ impl<'a, H: Host> Tcp<'a, H> {
         let mut cx = Context { stack, pages: &mut self.pages, time_wait: self.time_wait };
         let mut again = false;
         let mut room = true;
-        let flow = if conn.only_acknowledges() { conn.acknowledge(&mut cx) } else { conn.output(&mut cx) };
+        let flow = match conn.output_asked(&mut cx) {
+            Err(flow) => flow,
+            Ok(()) if conn.only_acknowledges() => conn.acknowledge(&mut cx),
+            Ok(()) => conn.output(&mut cx),
+        };
         match flow {
             Flow::Idle => {}
             Flow::More => again = true,

@@ -92,6 +92,16 @@ impl<'a, H: Host> Connection<'a, H> {
         self.end(cx.pages, Some(error));
     }
 
+    /// Sends what a timer asks for; [`Self::output`], under whose frame it need not lie, sends the rest.
+    #[inline]
+    pub(super) fn output_asked(&mut self, cx: &mut Context<'_, 'a, H>) -> Result<(), Flow> {
+        if self.due == Due::Nothing {
+            return Ok(());
+        }
+        self.take_acks(cx.pages);
+        self.output_due(cx).map_err(Flow::from)
+    }
+
     /// Sends what may be sent, up to a turn's worth.
     #[inline(never)]
     pub(super) fn output(&mut self, cx: &mut Context<'_, 'a, H>) -> Flow {
@@ -124,10 +134,6 @@ impl<'a, H: Host> Connection<'a, H> {
     #[inline]
     fn output_one(&mut self, cx: &mut Context<'_, 'a, H>) -> Result<bool, Stop> {
         let now = cx.stack.now;
-        if self.due != Due::Nothing {
-            self.output_due(cx)?;
-            return Ok(true);
-        }
         if self.state.sends() {
             let options = self.options_len();
             let room = self.room(options);

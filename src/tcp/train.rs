@@ -3,7 +3,7 @@
 //! frame and to the ring, from where it would be sent again, while the caches have it. Whatever is not as usual is left to
 //! the segments that `send` makes one by one.
 
-use super::conn::{Connection, Context, Due};
+use super::conn::{Connection, Context};
 use super::send::SUM_AT;
 use super::sender::Choice;
 use super::seq::Pos;
@@ -37,7 +37,7 @@ impl<'a, H: Host> Connection<'a, H> {
     /// Largest payload of a segment of a train; `None`: what is to be sent now is not as usual.
     #[inline]
     fn train_room(&self) -> Option<u32> {
-        let usual = FAST && self.due == Due::Nothing && self.state.sends() && !self.rx.has_sack();
+        let usual = FAST && self.state.sends() && !self.rx.has_sack();
         usual.then(|| self.room(self.stamp_len()))
     }
 
