@@ -314,32 +314,31 @@ fn nfs() {
         attributes.emit(e)
     });
     save("rpc_nfs", "getattr", &getattr);
-    let found = nfs3::Found { file, attributes: some, dir_attributes: None };
-    save("rpc_nfs", "lookup", &reply(4, |e| found.emit(e)));
-    save("rpc_nfs", "access", &reply(5, |e| nfs3::Allowed { attributes: some, bits: 1 }.emit(e)));
-    save("rpc_nfs", "readlink", &reply(6, |e| nfs3::Link { attributes: some, path: b"../Image" }.emit(e)));
+    let found = nfs3::Found { file, attributes: some };
+    save("rpc_nfs", "lookup", &reply(4, |e| found.emit(None, e)));
+    save("rpc_nfs", "access", &reply(5, |e| nfs3::Allowed { bits: 1 }.emit(some.as_ref(), e)));
+    save("rpc_nfs", "readlink", &reply(6, |e| nfs3::Link { path: b"../Image" }.emit(some.as_ref(), e)));
     let read = reply(7, |e| {
-        nfs3::ReadHead { attributes: some, len: 5, eof: true }.emit(e)?;
+        nfs3::ReadHead { len: 5, eof: true }.emit(some.as_ref(), e)?;
         e.fixed(b"bytes")
     });
     save("rpc_nfs", "read", &read);
-    let entry = nfs3::Entry { fileid: 3, name: b"Image", cookie: 9 };
+    let entry = nfs3::Entry { fileid: 3, name: b"Image", cookie: 9, attributes: some };
     let readdir = reply(8, |e| {
-        nfs3::DirList::<nfs3::Entry<'_>>::emit_head(e, some.as_ref(), &verifier)?;
+        nfs3::DirList::emit_head(e, some.as_ref(), &verifier)?;
         entry.emit(e)?;
         entry.emit(e)?;
         nfs3::emit_dir_end(e, true)
     });
     save("rpc_nfs", "readdir", &readdir);
     let readdirplus = reply(9, |e| {
-        nfs3::DirList::<nfs3::PlusEntry<'_>>::emit_head(e, some.as_ref(), &verifier)?;
-        nfs3::PlusEntry { entry, attributes: some, file: Some(file) }.emit(e)?;
-        nfs3::PlusEntry { entry, attributes: None, file: None }.emit(e)?;
+        nfs3::DirList::emit_head(e, some.as_ref(), &verifier)?;
+        entry.emit_plus(Some(&file), e)?;
+        nfs3::Entry { attributes: None, ..entry }.emit_plus(None, e)?;
         nfs3::emit_dir_end(e, false)
     });
     save("rpc_nfs", "readdirplus", &readdirplus);
     let info = nfs3::FsInfo {
-        attributes: some,
         read_max: 65536,
         read_preferred: 65536,
         read_multiple: 512,
@@ -351,9 +350,8 @@ fn nfs() {
         time_delta: time,
         properties: 0x1b,
     };
-    save("rpc_nfs", "fsinfo", &reply(10, |e| info.emit(e)));
+    save("rpc_nfs", "fsinfo", &reply(10, |e| info.emit(some.as_ref(), e)));
     let stat = nfs3::FsStat {
-        attributes: some,
         total_bytes: 1 << 40,
         free_bytes: 1 << 39,
         available_bytes: 1 << 39,
@@ -362,7 +360,7 @@ fn nfs() {
         available_files: 500,
         invariant_s: 0,
     };
-    save("rpc_nfs", "fsstat", &reply(11, |e| stat.emit(e)));
+    save("rpc_nfs", "fsstat", &reply(11, |e| stat.emit(some.as_ref(), e)));
 }
 
 fn engine() {

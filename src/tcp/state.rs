@@ -50,7 +50,8 @@ impl<'a, H: Host> Connection<'a, H> {
         if FAST && self.receive_expected(cx, packet.sum_ok, packet.payload.len(), segment) {
             return Verdict::Done;
         }
-        self.blocked = false;
+        // What it waited for may have come; whether it has, its turn shows.
+        self.ready |= core::mem::take(&mut self.blocked);
         self.take_acks(cx.pages);
         self.attention = true;
         self.receive_any(cx, packet, segment)
@@ -563,9 +564,11 @@ impl<'a, H: Host> Connection<'a, H> {
             self.tx.give_up_at = Instant::NEVER;
             if self.tx.edge > self.tx.una {
                 self.tx.leave_persist(now, self.options.user_timeout);
+                self.ready = true;
             }
         } else if self.tx.persist_at != Instant::NEVER && self.tx.edge > self.tx.nxt {
             self.tx.leave_persist(now, self.options.user_timeout);
+            self.ready = true;
         }
         if self.tx.fin_acked() {
             match self.state {

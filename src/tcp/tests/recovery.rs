@@ -379,6 +379,24 @@ fn an_idle_connection_starts_over_with_the_first_window() {
     assert_eq!(rig.sent().len(), 10);
 }
 
+/// RFC 9293 §3.8.6.2.1: into a window too small for a segment something goes after a while, whatever comes meanwhile.
+#[test]
+fn data_that_comes_does_not_end_the_wait_for_a_window() {
+    let mut rig = Rig::new();
+    rig.peer.window = 4_000;
+    let key = rig.open(Options { timestamps: false, sack: false, ..quiet() }, full(1000, None, false));
+    rig.write(key, &pattern(0, 6000));
+    assert_eq!(rig.sent().len(), 4);
+    rig.peer.window = 300;
+    rig.send(A, 1, 4001, &[]);
+    assert_eq!(rig.sent_short(), [], "less than a segment, and than half of the largest window");
+    // Out of order, so that it goes the long way.
+    rig.send(A, 501, 4001, &[7; 100]);
+    assert_eq!(rig.sent_short(), [(4001, 0, A)]);
+    rig.advance(1_000);
+    assert_eq!(rig.sent_short().first(), Some(&(4001, 300, A)));
+}
+
 #[test]
 fn a_closed_window_is_probed_with_a_byte_and_opens_again() {
     let mut rig = Rig::new();
