@@ -5,7 +5,7 @@
 #   make targets       the targets' names                             make test-ports  the bootloader ports
 #   make header        regenerate include/bootlace.h                  make cases       the field cases, one line each
 #   make size          sizes per target into target/size.tsv          make bench       benchmarks into target/bench.tsv
-#   make dist          a tarball per target, or TARGET's             make install     library, headers, pkg-config, CMake
+#   make dist          a tarball per target, or TARGET's              make install     library, headers, pkg-config, CMake
 #   make fuzz SECONDS=N  every fuzz target N seconds                  make clean
 #   make demo-baremetal  the same on firmware in an emulator          make tool        the `lace` tool: target/examples/lace
 #

@@ -44,7 +44,7 @@ pub struct EngineMemory<'a, H: Host> {
     /// DHCP clients, one for each NIC.
     #[cfg(feature = "dhcp")]
     pub dhcp: &'a mut [dhcp::Client],
-    /// Names remembered.
+    /// Names remembered: none yet, [`Cached::FREE`].
     pub names: &'a mut [Cached],
     /// TCP's.
     #[cfg(feature = "tcp")]

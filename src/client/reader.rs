@@ -86,3 +86,25 @@ impl<H: Host> Reader<'_, H> {
         each_file!(self, f => f.is_open())
     }
 }
+
+/// What the readers' tests have in common.
+#[cfg(test)]
+pub(super) mod tests {
+    use crate::sim::host::SimMemory;
+    use crate::sim::link::{Link, Peer};
+    use crate::sim::rig::Rig;
+    use crate::storage::slots::Key;
+    use crate::storage::time::Duration;
+
+    /// Reads what has to be `expected` from `position`, where the reader is, and stops when it has come, but nobody was told:
+    /// that is as if it had not been read.
+    pub fn read_untold(rig: &mut Rig, link: &mut Link, peer: &mut dyn Peer, f: Key, position: u64, expected: &[u8]) {
+        let memory = SimMemory::new(expected.len());
+        rig.engine.file(f, |f| f.read(memory.clone())).unwrap().unwrap();
+        let ended =
+            link.run(rig, peer, Duration::from_secs(60), |rig| !rig.engine.file(f, |f| f.is_reading()).unwrap());
+        assert!(ended && memory.to_vec() == expected);
+        rig.engine.file(f, |f| f.stop_reading()).unwrap();
+        assert_eq!(rig.engine.file(f, |f| (f.take_result(), f.position())).unwrap(), (None, position));
+    }
+}

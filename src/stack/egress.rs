@@ -9,7 +9,7 @@ use super::interface::{Interface, NicId};
 use super::neighbour::Lookup;
 use super::stats::{Counter, Stats};
 use crate::storage::checksum::Sum;
-use crate::storage::host::{Host, HostError, Memory, Nic, NicCaps, SendError, Span, Token};
+use crate::storage::host::{Host, HostError, Memory, Nic, NicCaps, SendError, Span, Stretch, Token};
 use crate::wire::ethernet::{self, Address, EtherType, MIN_FRAME_LEN, TAGGED_HEADER_LEN, Tag};
 use crate::wire::ipv4::{self, Protocol};
 use core::net::Ipv4Addr;
@@ -159,11 +159,6 @@ struct Leaving {
     room: usize,
 }
 
-/// The bytes of a span, as a length.
-pub fn span_len<M>(span: &Span<'_, M>) -> usize {
-    span.len()
-}
-
 pub(super) fn sum_spans<M: Memory>(spans: &[Span<'_, M>]) -> Result<Sum, TxError> {
     let mut sum = Sum::ZERO;
     let mut at = 0usize;
@@ -173,25 +168,19 @@ pub(super) fn sum_spans<M: Memory>(spans: &[Span<'_, M>]) -> Result<Sum, TxError
             Span::Memory { memory, at, len } => memory.sum(*at, *len).map_err(|_| TxError::Invalid)?,
         };
         sum += part.at(at);
-        at = at.wrapping_add(span_len(span));
+        at = at.wrapping_add(span.len());
     }
     Ok(sum)
 }
 
 /// Copies what spans hold from `from` on to `out` until it is full, and sums it in the same pass.
-pub(super) fn copy_spans<M: Memory>(
-    mut out: &mut [u8],
-    spans: &[Span<'_, M>],
-    mut from: usize,
-) -> Result<Sum, TxError> {
+pub(super) fn copy_spans<M: Memory>(mut out: &mut [u8], spans: &[Span<'_, M>], from: usize) -> Result<Sum, TxError> {
     let mut sum = Sum::ZERO;
     let mut at = 0usize;
-    for span in spans {
-        let start = from.min(span.len());
-        from = from.wrapping_sub(start);
-        let len = span.len().wrapping_sub(start).min(out.len());
+    for span in Stretch::new(spans, from, out.len()) {
+        let len = span.len();
         let (part, rest) = out.split_at_mut_checked(len).ok_or(TxError::Invalid)?;
-        let piece = match span.part(start, len) {
+        let piece = match span {
             Span::Bytes(b) => Sum::copy(part, b).ok_or(TxError::Invalid)?,
             Span::Memory { memory, at, .. } => memory.read_sum(at, part).map_err(|_| TxError::Invalid)?,
         };
@@ -420,7 +409,7 @@ impl<'a, H: Host> Stack<'a, H> {
         }
         let (body_len, cuts) = match filled {
             Some(filled) => filled,
-            None => (packet.body.iter().map(span_len).sum(), true),
+            None => (packet.body.iter().map(Span::len).sum(), true),
         };
         let l4_len = packet.header.len().saturating_add(body_len);
         let mtu = self.path_mtu.get(self.now, packet.dst).unwrap_or(iface.mtu).min(iface.mtu);
@@ -557,7 +546,7 @@ fn keep<M: Memory>(
     offload: bool,
     ready: bool,
 ) -> bool {
-    let body_len: usize = body.iter().map(span_len).sum();
+    let body_len: usize = body.iter().map(Span::len).sum();
     let total = headers.len().saturating_add(body_len).max(MIN_FRAME_LEN);
     let stored = queue.store(hop.nic, hop.next, total, ready, |out| {
         let (head, rest) = out.split_at_mut_checked(headers.len())?;
@@ -636,6 +625,13 @@ pub(super) struct Transmission<'t, 'f, N: Nic> {
     pub(super) token: Token,
 }
 
+impl<N: Nic> Transmission<'_, '_, N> {
+    /// Whether the hardware sums.
+    fn offloads(&self) -> bool {
+        self.iface.caps.contains(NicCaps::TX_L4_SUM) && self.sum.is_none()
+    }
+}
+
 /// Sends a frame.
 #[inline]
 pub(super) fn transmit<N: Nic>(out: &mut Transmission<'_, '_, N>) -> Result<(), TxError> {
@@ -649,8 +645,8 @@ pub(super) fn transmit<N: Nic>(out: &mut Transmission<'_, '_, N>) -> Result<(), 
 
 /// Has `fill` write the body.
 pub(super) fn transmit_filled<N: Nic>(out: &mut Transmission<'_, '_, N>, fill: &mut Fill<'_>) -> Result<(), TxError> {
+    let offload = out.offloads();
     let Transmission { iface, frames, nic, headers, sum, .. } = out;
-    let offload = iface.caps.contains(NicCaps::TX_L4_SUM) && sum.is_none();
     copy_out(iface, frames, *nic, headers.frame_len(), |out| {
         let (head, body) = out.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
         let filled = fill(body)?;
@@ -662,8 +658,8 @@ pub(super) fn transmit_filled<N: Nic>(out: &mut Transmission<'_, '_, N>, fill: &
 #[cfg_attr(target_pointer_width = "32", inline(never))]
 #[cfg_attr(not(target_pointer_width = "32"), inline)]
 fn transmit_copied<N: Nic>(out: &mut Transmission<'_, '_, N>) -> Result<(), TxError> {
+    let offload = out.offloads();
     let Transmission { iface, frames, nic, headers, body, from, sum, .. } = out;
-    let offload = iface.caps.contains(NicCaps::TX_L4_SUM) && sum.is_none();
     copy_out(iface, frames, *nic, headers.frame_len(), |out| {
         let (head, rest) = out.split_at_mut_checked(headers.len()).ok_or(TxError::Invalid)?;
         let copied = copy_spans(rest, body, *from)?;
@@ -674,8 +670,8 @@ fn transmit_copied<N: Nic>(out: &mut Transmission<'_, '_, N>) -> Result<(), TxEr
 #[cfg_attr(target_pointer_width = "32", inline(never))]
 #[cfg_attr(not(target_pointer_width = "32"), inline)]
 fn transmit_gathered<N: Nic>(out: &mut Transmission<'_, '_, N>) -> Result<(), TxError> {
+    let offload = out.offloads();
     let Transmission { iface, frames, nic, headers, body, from, sum, token } = out;
-    let offload = iface.caps.contains(NicCaps::TX_L4_SUM) && sum.is_none();
     let len = headers.frame_len();
     let sum = match *sum {
         Some(sum) => sum,

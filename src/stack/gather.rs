@@ -4,7 +4,7 @@
 use super::egress::{MAX_BODY, TxError};
 use super::frames::TxFrames;
 use super::interface::{Interface, NicId};
-use crate::storage::host::{Nic, NicCaps, Pieces, Span, Token};
+use crate::storage::host::{Nic, NicCaps, Pieces, Span, Stretch, Token};
 use crate::wire::ethernet::MIN_FRAME_LEN;
 
 static PADDING: [u8; MIN_FRAME_LEN] = [0; MIN_FRAME_LEN];
@@ -26,12 +26,12 @@ pub(super) fn send_gathered<N: Nic>(
     tail: &Tail<'_, N::Memory>,
     token: Token,
 ) -> Result<(), TxError> {
-    let Tail { spans: body, from, len, pad } = *tail;
-    if body.len() > MAX_BODY {
+    let Tail { spans, from, len, pad } = *tail;
+    if spans.len() > MAX_BODY {
         return Err(TxError::Invalid);
     }
-    let mut pieces =
-        Pieces { head: Some(head), body, from, len, copies: None, padding: PADDING.get(..pad).unwrap_or(&[]) };
+    let (body, padding) = (Stretch::new(spans, from, len), PADDING.get(..pad).unwrap_or(&[]));
+    let mut pieces = Pieces { head: Some(head), body, copies: None, padding };
     if !iface.caps.contains(NicCaps::ASYNC) {
         return iface.nic.send(&mut pieces, token).map_err(TxError::from);
     }
@@ -78,13 +78,8 @@ fn keep<'k, M>(slot: &'k mut [u8], pieces: &mut Pieces<'k, M>) -> Option<()> {
     let (head, copies) = slot.split_at_mut_checked(headers.len())?;
     head.copy_from_slice(headers);
     let mut rest = &mut *copies;
-    let (mut from, mut left) = (pieces.from, pieces.len);
-    for span in pieces.body {
-        let start = from.min(span.len());
-        from = from.wrapping_sub(start);
-        let len = span.len().wrapping_sub(start).min(left);
-        left = left.wrapping_sub(len);
-        if let Span::Bytes(bytes) = span.part(start, len) {
+    for part in pieces.body.clone() {
+        if let Span::Bytes(bytes) = part {
             let (copy, behind) = rest.split_at_mut_checked(bytes.len())?;
             copy.copy_from_slice(bytes);
             rest = behind;

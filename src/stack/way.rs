@@ -275,7 +275,7 @@ impl<'a, H: Host> Stack<'a, H> {
         token: Token,
     ) -> Result<(), TxError> {
         let body_len = match &load {
-            Load::Spans(spans) => spans.iter().fold(0usize, |sum, span| sum.wrapping_add(egress::span_len(span))),
+            Load::Spans(spans) => spans.iter().fold(0usize, |sum, span| sum.wrapping_add(span.len())),
             Load::Fill(len, _) => *len,
         };
         let l4_len = l4.len().wrapping_add(body_len);

@@ -176,36 +176,35 @@ impl<M> Span<'_, M> {
     }
 }
 
-/// A frame to send, in the pieces it is made of; a NIC puts them together. An array of them would have to be made, on the way
-/// of every frame, above what the NIC makes of it.
+/// A stretch of what spans hold: the parts of them that lie in it, one after the other, none empty.
 #[derive(Debug)]
-pub struct Pieces<'p, M> {
-    /// What comes first: all headers, or the whole frame.
-    pub head: Option<&'p [u8]>,
-    /// What follows is a part of this: `len` bytes from `from` on.
-    pub body: &'p [Span<'p, M>],
-    /// See `body`.
-    pub from: usize,
-    /// See `body`; all the rest if it has less.
-    pub len: usize,
-    /// Where copies of what is [`Span::Bytes`] of it lie one behind the other, which are to be sent in place of them.
-    pub copies: Option<&'p [u8]>,
-    /// Zeros behind it.
-    pub padding: &'p [u8],
+pub struct Stretch<'p, M> {
+    spans: &'p [Span<'p, M>],
+    from: usize,
+    len: usize,
 }
 
-impl<'p, M> Pieces<'p, M> {
-    /// A frame of `head` and `body`.
-    #[inline]
-    pub fn new(head: &'p [u8], body: &'p [Span<'p, M>]) -> Self {
-        Pieces { head: Some(head), body, from: 0, len: usize::MAX, copies: None, padding: &[] }
+impl<M> Clone for Stretch<'_, M> {
+    fn clone(&self) -> Self {
+        Stretch { ..*self }
     }
+}
 
-    /// The next piece of the body.
+impl<'p, M> Stretch<'p, M> {
+    /// `len` bytes of `spans` from `from` on; all the rest if they have less.
     #[inline]
-    fn next_of_body(&mut self) -> Option<Span<'p, M>> {
-        while let Some((span, rest)) = self.body.split_first() {
-            self.body = rest;
+    pub fn new(spans: &'p [Span<'p, M>], from: usize, len: usize) -> Self {
+        Stretch { spans, from, len }
+    }
+}
+
+impl<'p, M> Iterator for Stretch<'p, M> {
+    type Item = Span<'p, M>;
+
+    #[inline(always)] // Without a frame of its own: it is what lies deepest.
+    fn next(&mut self) -> Option<Span<'p, M>> {
+        while let Some((span, rest)) = self.spans.split_first() {
+            self.spans = rest;
             let start = self.from.min(span.len());
             self.from -= start;
             let len = (span.len() - start).min(self.len);
@@ -216,6 +215,28 @@ impl<'p, M> Pieces<'p, M> {
         }
         None
     }
+}
+
+/// A frame to send, in the pieces it is made of; a NIC puts them together. An array of them would have to be made, on the way
+/// of every frame, above what the NIC makes of it.
+#[derive(Debug)]
+pub struct Pieces<'p, M> {
+    /// What comes first: all headers, or the whole frame.
+    pub head: Option<&'p [u8]>,
+    /// What follows.
+    pub body: Stretch<'p, M>,
+    /// Where copies of what is [`Span::Bytes`] of it lie one behind the other, which are to be sent in place of them.
+    pub copies: Option<&'p [u8]>,
+    /// Zeros behind it.
+    pub padding: &'p [u8],
+}
+
+impl<'p, M> Pieces<'p, M> {
+    /// A frame of `head` and `body`.
+    #[inline]
+    pub fn new(head: &'p [u8], body: &'p [Span<'p, M>]) -> Self {
+        Pieces { head: Some(head), body: Stretch::new(body, 0, usize::MAX), copies: None, padding: &[] }
+    }
 
     /// The next piece. What was taken is no longer in the fields: a NIC's frame on the machine's stack need not hold it too.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
@@ -224,7 +245,7 @@ impl<'p, M> Pieces<'p, M> {
         if let Some(head) = self.head.take() {
             return Some(Span::Bytes(head));
         }
-        if let Some(span) = self.next_of_body() {
+        if let Some(span) = self.body.next() {
             return Some(match (&span, &mut self.copies) {
                 (Span::Bytes(bytes), Some(rest)) => {
                     let (copy, behind) = rest.split_at_checked(bytes.len()).unwrap_or((rest, &[]));

@@ -62,11 +62,12 @@ impl From<Stop> for Flow {
 }
 
 impl<'a, H: Host> Connection<'a, H> {
-    /// Whether a turn finds nothing to do but to acknowledge: what a receiver does is little, and is done apart.
+    /// Whether a turn finds nothing to do but to acknowledge, when [`Self::output_asked`] is done: what a receiver does is
+    /// little, and is done apart.
     #[inline]
     pub(super) fn only_acknowledges(&self) -> bool {
         let tx = &self.tx;
-        self.due == Due::Nothing && !tx.has_heard() && tx.una == tx.nxt && tx.end() == tx.nxt
+        !tx.has_heard() && tx.una == tx.nxt && tx.end() == tx.nxt
     }
 
     /// Sends an acknowledgement, if one is due.

@@ -75,7 +75,7 @@ impl<'a, H: Host> Connection<'a, H> {
     /// Sends full segments of what is queued, at most `most`; how many.
     #[inline]
     pub(super) fn output_train(&mut self, cx: &mut Context<'_, 'a, H>, most: usize) -> Result<usize, Full> {
-        if !FAST || self.tx.una == self.tx.nxt {
+        if self.tx.una == self.tx.nxt {
             return Ok(0);
         }
         let Some(room) = self.train_room() else { return Ok(0) };

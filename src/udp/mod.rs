@@ -16,7 +16,7 @@ pub mod lane;
 
 use crate::FAST;
 use crate::stack::Stack;
-use crate::stack::egress::{Fill, Hop, L4Header, L4Sum, Packet as Outgoing, TxError, pseudo_header, span_len};
+use crate::stack::egress::{Fill, Hop, L4Header, L4Sum, Packet as Outgoing, TxError, pseudo_header};
 use crate::stack::icmp::IcmpError;
 use crate::stack::ingress::Packet;
 use crate::stack::interface::NicId;
@@ -348,7 +348,7 @@ impl<'a> Udp<'a> {
             && (*last, *to, *changes) == (key, dst, self.changes)
             && stack.is_valid(way)
         {
-            let header = match header_of(socket, dst, body.iter().map(span_len).fold(0, usize::wrapping_add)) {
+            let header = match header_of(socket, dst, body.iter().map(Span::len).fold(0, usize::wrapping_add)) {
                 Ok(header) => header,
                 Err(error) => return Some(Err(error)),
             };
@@ -492,7 +492,7 @@ pub fn send<H: Host>(
     body: &[Span<'_, H::Memory>],
     queue: bool,
 ) -> core::result::Result<(), TxError> {
-    let header = header_of(socket, dst, body.iter().map(span_len).sum())?;
+    let header = header_of(socket, dst, body.iter().map(Span::len).sum())?;
     stack.send(&packet_of(socket, dst, &header, body, queue))
 }
 

@@ -3,6 +3,7 @@
 use super::{File, Request};
 use crate::client::operation::{Server, Step};
 use crate::client::ops::Client;
+use crate::client::reader::tests::read_untold;
 use crate::client::tftp::Tuning;
 use crate::sim::host::SimMemory;
 use crate::sim::link::{Conditions, Link};
@@ -250,14 +251,7 @@ fn a_read_whose_result_was_not_taken_is_taken_back() {
     let f = lab.open(b"file", 8192, Tuning::default());
     assert!(lab.read(f, 700).unwrap() == file[..700]);
     for (len, whole) in [(5000, false), (100_001 - 700, true)] {
-        let memory = SimMemory::new(len);
-        lab.rig.engine.file(f, |f| f.read(memory.clone())).unwrap().unwrap();
-        let ended = lab.link.run(&mut lab.rig, &mut lab.server, Duration::from_secs(60), |rig| {
-            !rig.engine.file(f, |f| f.is_reading()).unwrap()
-        });
-        assert!(ended && memory.to_vec() == file[700..700 + len]);
-        lab.rig.engine.file(f, |f| f.stop_reading()).unwrap();
-        assert_eq!(lab.rig.engine.file(f, |f| (f.take_result(), f.position())).unwrap(), (None, 700));
+        read_untold(&mut lab.rig, &mut lab.link, &mut lab.server, f, 700, &file[700..700 + len]);
         assert!(
             lab.read(f, if whole { 2 * 100_001 } else { 100 }).unwrap() == file[700..if whole { 100_001 } else { 800 }]
         );

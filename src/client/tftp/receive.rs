@@ -135,16 +135,16 @@ impl Yield {
         }
         // What came took `spent`, and would have taken `needed` without waits and without what came for nothing. The
         // rest of the file is to come at the one rate, or the whole of it at the other. Units of 64 us: no overflow.
-        let since = |begin| Duration::from_micros(now.since(begin).as_micros() >> 6);
+        let since = |begin| now.since(begin).as_micros() >> 6;
         let (spent, busy) = (since(self.opened), since(self.opened + self.stalled));
         let useful = u64::from(self.useful.max(1));
         let sent = useful.wrapping_add(u64::from(self.wasted));
-        let needed = busy.times(useful).divided_by(sent);
+        let needed = saturating::div(saturating::mul(busy, useful), sent);
         let (rest, all) = match blocks {
             Some(all) => (all.saturating_sub(useful), all),
             None => (1, 2),
         };
-        spent.times(rest) > needed.times(all)
+        saturating::mul(rest, spent) > saturating::mul(all, needed)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::client::nfs::file::{File, Request};
+use crate::client::reader::tests::read_untold;
 use crate::sim::link::Peer;
 use crate::wire::nfs3::procedure as nfs;
 use std::vec;
@@ -407,14 +408,7 @@ fn a_read_whose_result_was_not_taken_is_taken_back() {
     let f = reader.open("f", &SimMemory::new(20_000));
     assert!(reader.read(f, 700).unwrap() == file[..700]);
     for (len, whole) in [(5000, false), (LEN - 700, true)] {
-        let memory = SimMemory::new(len);
-        reader.rig.engine.file(f, |f| f.read(memory.clone())).unwrap().unwrap();
-        let ended = reader.link.run(&mut reader.rig, &mut reader.peer, Duration::from_secs(60), |rig| {
-            !rig.engine.file(f, |f| f.is_reading()).unwrap()
-        });
-        assert!(ended && memory.to_vec() == file[700..700 + len]);
-        reader.rig.engine.file(f, |f| f.stop_reading()).unwrap();
-        assert_eq!(reader.rig.engine.file(f, |f| (f.take_result(), f.position())).unwrap(), (None, 700));
+        read_untold(&mut reader.rig, &mut reader.link, &mut reader.peer, f, 700, &file[700..700 + len]);
         assert!(reader.read(f, if whole { 2 * LEN } else { 100 }).unwrap() == file[700..if whole { LEN } else { 800 }]);
         reader.seek(f, 700);
     }
